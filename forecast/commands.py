@@ -1,0 +1,11 @@
+"""The commands of the package `forecast`."""
+
+from __future__ import annotations
+
+import typer
+
+__all__ = ["add_to"]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register this package's commands on `app`."""

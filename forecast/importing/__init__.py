@@ -1,0 +1,1 @@
+"""Readers of foreign formats, one file each."""

@@ -1,0 +1,1 @@
+"""Laws: maths and source, nothing else."""

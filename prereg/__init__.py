@@ -1,0 +1,1 @@
+"""From a forecast to a signed commitment and back."""

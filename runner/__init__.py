@@ -1,0 +1,1 @@
+"""From a commitment to outcomes: studies, jobs, training."""

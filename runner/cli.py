@@ -1,0 +1,54 @@
+"""The one command `platocast`: assembles the commands of the three packages."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import click
+import typer
+
+import forecast.commands
+import prereg.commands
+import runner.commands
+from forecast.errors import ForecastError
+
+app = typer.Typer(
+    name="platocast",
+    help="Forecast how a score scales, commit the forecast, launch the runs, and check it against seed noise.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+@app.callback()
+def _global_options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the trace of an error.")] = False,
+) -> None:
+    """Forecast how a score scales, commit the forecast, launch the runs, and check it against seed noise."""
+
+
+forecast.commands.add_to(app)
+prereg.commands.add_to(app)
+runner.commands.add_to(app)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command. Exit 0: done; 1: a check that failed; 2: bad input."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = app(args=words, standalone_mode=False)
+    except ForecastError as error:
+        if "--debug" in words:
+            raise
+        sys.stderr.write(f"error: {error}\n")
+        code = error.exit_code
+    except click.exceptions.Abort:
+        sys.stderr.write("stopped\n")
+        code = 130
+    except click.ClickException as error:
+        error.show()
+        code = 2
+    raise SystemExit(code if isinstance(code, int) else 0)

@@ -1,0 +1,1 @@
+"""Alignment metrics: definition, source, chance level."""

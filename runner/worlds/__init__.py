@@ -1,0 +1,1 @@
+"""Worlds: scenes and their observations."""
