@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, 
 from forecast.files import canonical_json, sha256_hex
 
 __all__ = [
+    "LEVELS",
     "Counters",
     "Design",
     "Evaluation",
@@ -21,6 +22,7 @@ __all__ = [
     "Scalar",
     "Settings",
     "Sha256",
+    "Target",
     "TargetId",
 ]
 
@@ -186,6 +188,17 @@ class Run(Record):
     def evaluation(self, metric: str) -> Evaluation | None:
         """The evaluation named `metric`, or None."""
         return next((e for e in self.evaluations if e.metric.name == metric), None)
+
+
+LEVELS = ("0.025", "0.05", "0.1", "0.25", "0.5", "0.75", "0.9", "0.95", "0.975")
+
+
+class Target(Record):
+    """A design to be forecast, and how many new runs (seeds) of it are meant."""
+
+    target: TargetId
+    design: Design
+    replicates: Annotated[int, Field(gt=0)] = 1
 
 
 class Prediction(Record):
