@@ -27,7 +27,7 @@ def canonical_json(value: Mapping[str, Any] | list[Any]) -> bytes:
     Raises ForecastError for NaN, infinities and integers beyond 2^53.
     """
     try:
-        return rfc8785.dumps(value)  # type: ignore[arg-type]
+        return rfc8785.dumps(value)
     except rfc8785.CanonicalizationError as error:
         raise ForecastError(f"value has no canonical JSON form: {error}; write such integers as text") from error
 
