@@ -1,1 +1,59 @@
 """From runs to a forecast."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from forecast.fitted import Fit
+    from forecast.fitting import fit
+    from forecast.ledger import append_runs, read_ledger
+    from forecast.noise import Noise, seed_noise
+    from forecast.prediction import baseline_predictions, predict, predict_joint
+    from forecast.reading import read_runs
+    from forecast.records import Design, Evaluation, Metric, Prediction, Run, Target
+
+_HOMES = {
+    "Design": "records",
+    "Evaluation": "records",
+    "Fit": "fitted",
+    "Metric": "records",
+    "Noise": "noise",
+    "Prediction": "records",
+    "Run": "records",
+    "Target": "records",
+    "append_runs": "ledger",
+    "baseline_predictions": "prediction",
+    "fit": "fitting",
+    "predict": "prediction",
+    "predict_joint": "prediction",
+    "read_ledger": "ledger",
+    "read_runs": "reading",
+    "seed_noise": "noise",
+}
+__all__ = [
+    "Design",
+    "Evaluation",
+    "Fit",
+    "Metric",
+    "Noise",
+    "Prediction",
+    "Run",
+    "Target",
+    "append_runs",
+    "baseline_predictions",
+    "fit",
+    "predict",
+    "predict_joint",
+    "read_ledger",
+    "read_runs",
+    "seed_noise",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """The public name, imported from its home on first use: the command stays fast."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'forecast' has no attribute {name!r}")
+    return getattr(import_module(f"forecast.{_HOMES[name]}"), name)

@@ -1,11 +1,14 @@
-"""The commands of the package `forecast`."""
+"""The commands of the package `forecast`: a list of the modules that hold them."""
 
 from __future__ import annotations
 
 import typer
+
+import forecast.commands_fit
 
 __all__ = ["add_to"]
 
 
 def add_to(app: typer.Typer) -> None:
     """Register this package's commands on `app`."""
+    forecast.commands_fit.add_to(app)

@@ -1,0 +1,170 @@
+"""From runs to what a law is fitted on: one outcome per run, one mean per design, named columns."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from forecast.errors import ForecastError
+from forecast.files import canonical_json, sha256_hex
+from forecast.laws.law import Scale
+from forecast.records import Design, Metric, Run
+
+__all__ = ["ALIASES", "Dataset", "build", "columns_of"]
+
+Array = npt.NDArray[np.float64]
+ALIASES: Mapping[str, str] = {"n": "n_samples", "g": "good_view_fraction"}
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Runs with an outcome, sorted by design and run id, and their design means.
+
+    columns: per design, shape (designs,); means, counts: per design; values, owner: per run.
+    """
+
+    metric: Metric
+    mapping: Mapping[str, str]
+    columns: Mapping[str, Array]
+    means: Array
+    counts: Array
+    values: Array
+    owner: npt.NDArray[np.int64]
+    run_ids: tuple[str, ...]
+    design_hashes: tuple[str, ...]
+    data_hash: str
+    remarks: tuple[str, ...]
+
+    @property
+    def scale(self) -> Scale:
+        """What the laws may know of the data."""
+        return Scale(
+            low=float(self.means.min()),
+            high=float(self.means.max()),
+            chance=self.metric.chance,
+            metric_lower=self.metric.lower,
+            metric_upper=self.metric.upper,
+            higher_is_better=self.metric.higher_is_better,
+            ranges={name: (float(v.min()), float(v.max())) for name, v in self.columns.items()},
+        )
+
+
+def columns_of(designs: Sequence[Design], mapping: Mapping[str, str]) -> dict[str, Array]:
+    """The columns of `mapping` (law's name -> setting's name) for each design.
+
+    Raises ForecastError for a setting that a design lacks or that is no number.
+    """
+    out: dict[str, Array] = {}
+    for name, setting in mapping.items():
+        values: list[float] = []
+        for design in designs:
+            value = design.settings.get(setting)
+            if value is None or isinstance(value, (bool, str)):
+                has = ", ".join(sorted(design.settings))
+                raise ForecastError(
+                    f"column {name!r} needs the setting {setting!r} as a number, a design has {value!r}; "
+                    f"it has the settings {has}; name another with --column {name}=SETTING"
+                )
+            values.append(float(value))
+        out[name] = np.array(values)
+    return out
+
+
+def build(runs: Sequence[Run], metric: str, mapping: Mapping[str, str]) -> Dataset:
+    """The dataset of one metric over the finished runs that have every setting of `mapping` as a number."""
+    remarks: list[str] = []
+    failed = sum(run.status == "failed" for run in runs)
+    if failed:
+        remarks.append(f"{failed} failed run(s) carry no outcome and are left out")
+    usable: list[Run] = []
+    silent = incomplete = 0
+    for run in runs:
+        if run.status == "failed":
+            continue
+        if run.evaluation(metric) is None:
+            silent += 1
+        elif any(run.design.settings.get(s) is None for s in mapping.values()):
+            incomplete += 1
+        else:
+            usable.append(run)
+    if silent:
+        remarks.append(f"{silent} run(s) without {metric!r} are left out")
+    if incomplete:
+        wanted = ", ".join(mapping.values())
+        remarks.append(f"{incomplete} run(s) without a value for {wanted} are left out (next-token runs have no g)")
+    if not usable:
+        raise ForecastError(_nothing(runs, metric, mapping))
+    usable.sort(key=lambda run: (run.design.hash, run.run_id))
+    return _assemble(usable, metric, mapping, remarks)
+
+
+def _assemble(usable: list[Run], metric: str, mapping: Mapping[str, str], remarks: list[str]) -> Dataset:
+    hashes = list(dict.fromkeys(run.design.hash for run in usable))
+    index = {digest: i for i, digest in enumerate(hashes)}
+    owner = np.array([index[run.design.hash] for run in usable])
+    evaluations = [run.evaluation(metric) for run in usable]
+    values = np.array([e.value for e in evaluations if e is not None])
+    counts = np.bincount(owner).astype(np.float64)
+    means = np.bincount(owner, weights=values) / counts
+    designs = {run.design.hash: run.design for run in usable}
+    columns = columns_of([designs[digest] for digest in hashes], mapping)
+    rows = sorted(
+        [run.run_id, run.design.hash, run.seed, float(value)] for run, value in zip(usable, values, strict=True)
+    )
+    return Dataset(
+        metric=_one_metric(usable, metric),
+        mapping=dict(mapping),
+        columns=columns,
+        means=means,
+        counts=counts,
+        values=values,
+        owner=owner,
+        run_ids=tuple(run.run_id for run in usable),
+        design_hashes=tuple(hashes),
+        data_hash=sha256_hex(canonical_json(rows)),
+        remarks=(*remarks, *_other_settings([designs[digest] for digest in hashes], mapping)),
+    )
+
+
+def _nothing(runs: Sequence[Run], metric: str, mapping: Mapping[str, str]) -> str:
+    if not runs:
+        return "there are no runs to fit; give a ledger with at least one finished run"
+    names = sorted({e.metric.name for run in runs for e in run.evaluations})
+    if metric not in names:
+        return f"no run has the metric {metric!r}; the runs have {', '.join(names) or 'none'}"
+    settings = sorted({name for run in runs for name in run.design.settings})
+    return (
+        f"no run with {metric!r} has the setting(s) {', '.join(mapping.values())}; "
+        f"the runs have {', '.join(settings)}; name them with --column NAME=SETTING"
+    )
+
+
+def _one_metric(runs: Sequence[Run], name: str) -> Metric:
+    found: Counter[str] = Counter()
+    first: dict[str, Metric] = {}
+    for run in runs:
+        evaluation = run.evaluation(name)
+        assert evaluation is not None
+        key = evaluation.metric.model_dump_json()
+        found[key] += 1
+        first[key] = evaluation.metric
+    if len(found) > 1:
+        parts = "; ".join(f"{count} run(s) with {key}" for key, count in found.most_common(3))
+        raise ForecastError(f"{name!r} is not one metric: {parts}; fit runs that were scored alike")
+    return next(iter(first.values()))
+
+
+def _other_settings(designs: Sequence[Design], mapping: Mapping[str, str]) -> list[str]:
+    seen: dict[str, set[str]] = {}
+    for design in designs:
+        for name, value in design.settings.items():
+            if name not in mapping.values():
+                seen.setdefault(name, set()).add(repr(value))
+    varying = [f"{name} ({len(values)} values)" for name, values in sorted(seen.items()) if len(values) > 1]
+    if not varying:
+        return []
+    return [f"designs differ in settings that the law does not use: {', '.join(varying[:6])}; it averages over them"]

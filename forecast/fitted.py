@@ -1,0 +1,204 @@
+"""A fit as a record: a law, what is known of its parameters, and all that predicting needs without the data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import AfterValidator, Field, FiniteFloat, ValidationError
+
+from forecast.errors import ForecastError
+from forecast.files import write_atomically
+from forecast.laws.law import Law, Parameter
+from forecast.noise import Noise
+from forecast.records import Frozen, Metric, Record, Sha256
+
+__all__ = ["Candidate", "DesignMean", "Estimate", "Fit", "LackOfFit", "LawFit"]
+
+Array = npt.NDArray[np.float64]
+Numbers = Annotated[dict[str, FiniteFloat], *Frozen]
+Texts = Annotated[dict[str, str], *Frozen]
+
+
+def _square(rows: tuple[tuple[float, ...], ...]) -> tuple[tuple[float, ...], ...]:
+    if any(len(row) != len(rows) for row in rows):
+        raise ValueError("a covariance is square")
+    return rows
+
+
+class Estimate(Record):
+    """One parameter: value and interval in its own unit, its bounds, and whether the data say anything of it.
+
+    lower, upper: the interval's ends; null where the data do not bound it.
+    lower_bound ... walk: what the engine needs to rebuild the law.
+    """
+
+    name: str
+    value: FiniteFloat
+    standard_error: FiniteFloat | None = None
+    lower: FiniteFloat | None = None
+    upper: FiniteFloat | None = None
+    status: Literal["free", "at lower bound", "at upper bound", "not identified", "fixed"] = "free"
+    lower_bound: FiniteFloat
+    upper_bound: FiniteFloat
+    start_lower: FiniteFloat
+    start_upper: FiniteFloat
+    walk: Literal["linear", "log"] = "linear"
+
+
+class LackOfFit(Record):
+    """Pure-error F test of one law: the spread of design means about the law against that of runs about their mean."""
+
+    f: FiniteFloat
+    numerator: int
+    denominator: int
+    p_value: FiniteFloat
+
+
+class LawFit(Record):
+    """One law with its estimates.
+
+    covariance, draws: engine coordinates (logarithms where `walk` is "log").
+    sigma: SD of one run about the law as the intervals use it; degrees_of_freedom belongs to it.
+    tau: SD of the law's own error (lack of fit), outcome's unit.
+    weight: share in the averaged prediction.
+    """
+
+    law: str
+    formula: str
+    source: str
+    family: str
+    predictors: tuple[str, ...]
+    constants: Numbers
+    parameters: tuple[Estimate, ...]
+    covariance: Annotated[tuple[tuple[FiniteFloat, ...], ...], AfterValidator(_square)]
+    draws: tuple[tuple[FiniteFloat, ...], ...]
+    sigma: FiniteFloat
+    degrees_of_freedom: int
+    tau: FiniteFloat
+    weight: Annotated[FiniteFloat, Field(ge=0, le=1)]
+    loss: FiniteFloat
+    lack_of_fit: LackOfFit | None = None
+    status: str
+
+    def rebuilt(self) -> Law:
+        """The law as it was fitted."""
+        from forecast.laws.registry import solver_of
+
+        parameters = tuple(
+            Parameter(e.name, e.lower_bound, e.upper_bound, e.start_lower, e.start_upper, e.walk)
+            for e in self.parameters
+        )
+        return Law(
+            self.law,
+            self.formula,
+            self.source,
+            self.predictors,
+            parameters,
+            dict(self.constants),
+            self.family,
+            solver_of(self.law),
+        )
+
+    @property
+    def inner(self) -> Array:
+        """The estimates in engine coordinates, shape (1, parameters)."""
+        return self.rebuilt().inner(np.array([[e.value for e in self.parameters]]))
+
+
+class Candidate(Record):
+    """One law or baseline in the comparison. Errors are in the outcome's unit; backtest: on held-out designs.
+
+    coverage: share of held-out design means inside the 95 % interval made without them.
+    """
+
+    law: str
+    kind: Literal["law", "baseline"]
+    parameters: int
+    loss: FiniteFloat | None = None
+    rmse: FiniteFloat | None = None
+    backtest_rmse: FiniteFloat | None = None
+    backtest_crps: FiniteFloat | None = None
+    coverage: FiniteFloat | None = None
+    held_out: int = 0
+    aicc: FiniteFloat | None = None
+    weight: FiniteFloat = 0.0
+    status: str
+
+
+class DesignMean(Record):
+    """One design of the data: its columns, mean outcome and number of runs."""
+
+    columns: Numbers
+    mean: FiniteFloat
+    runs: int
+
+
+class Fit(Record):
+    """What `platocast fit` writes: everything that a prediction needs, and how it came about."""
+
+    format: Literal["platocast-fit-1"] = "platocast-fit-1"
+    law: str
+    metric: Metric
+    columns: Texts
+    predictors: tuple[str, ...]
+    loss: Literal["squared", "huber"]
+    delta: FiniteFloat | None = None
+    link: Literal["identity", "log", "logit", "cloglog"] = "identity"
+    interval_method: str
+    components: tuple[LawFit, ...]
+    noise: Noise
+    candidates: tuple[Candidate, ...]
+    reasons: tuple[str, ...]
+    warnings: tuple[str, ...]
+    designs: tuple[DesignMean, ...]
+    data_hash: Sha256
+    run_ids: tuple[str, ...]
+    design_hashes: tuple[Sha256, ...]
+    seed: int | None = None
+
+    @property
+    def chosen(self) -> LawFit:
+        """The fit of the chosen law."""
+        return next(component for component in self.components if component.law == self.law)
+
+    @property
+    def parameters(self) -> tuple[Estimate, ...]:
+        """The chosen law's estimates."""
+        return self.chosen.parameters
+
+    @property
+    def covariance(self) -> tuple[tuple[float, ...], ...]:
+        """The chosen law's covariance in engine coordinates."""
+        return self.chosen.covariance
+
+    @property
+    def baselines(self) -> tuple[Candidate, ...]:
+        """The baselines of the comparison."""
+        return tuple(row for row in self.candidates if row.kind == "baseline")
+
+    def table(self) -> tuple[dict[str, Array], Array, Array]:
+        """Columns, means and numbers of runs of the designs that were fitted."""
+        names = self.designs[0].columns
+        columns = {name: np.array([d.columns[name] for d in self.designs]) for name in names}
+        return columns, np.array([d.mean for d in self.designs]), np.array([float(d.runs) for d in self.designs])
+
+    def save(self, path: Path | str) -> None:
+        """Write the fit as JSON, whole or not at all."""
+        write_atomically(Path(path), (self.model_dump_json(indent=1) + "\n").encode())
+
+    @classmethod
+    def load(cls, path: Path | str) -> Fit:
+        """The fit saved at `path`. Raises ForecastError where it is none."""
+        try:
+            data = Path(path).read_bytes()
+        except OSError as error:
+            raise ForecastError(f"{path}: cannot be read ({error.strerror}); give a file that `fit` wrote") from error
+        try:
+            return cls.model_validate_json(data)
+        except ValidationError as error:
+            first: Any = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"]) or "the file"
+            raise ForecastError(f"{path}: no fit of this version: {where}: {first['msg']}; fit again") from error

@@ -1,0 +1,252 @@
+"""Laws of alignment in samples n and good-view fraction g: formulas, bounds and sources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from forecast.laws.expression import names_in
+from forecast.laws.law import Law, Parameter, Scale
+
+__all__ = ["ALIGNMENT", "NULLS"]
+
+PAPER = "Balestriero & LeCun (2026), arXiv 2610.39302"
+EFFECTIVE = "n*(g + kappa*(1-g))"
+EFFECTIVE_CURVED = "n*(kappa + (1-kappa)*g**gamma)"
+CEILING = "(a0 + (a1-a0)*(1-(1-g)**eta))"
+
+
+def _level(name: str, scale: Scale) -> Parameter:
+    """A ceiling: between the lowest outcome and the metric's top."""
+    return Parameter(name, scale.floor, scale.top, scale.high, min(scale.top, scale.high + 2 * scale.span))
+
+
+def _amount(name: str, scale: Scale) -> Parameter:
+    """A non-negative height in metric units."""
+    return Parameter(name, 0.0, 40.0 * scale.span, 0.1 * scale.span, 2.0 * scale.span)
+
+
+def _rate(name: str, low: float = 0.01, high: float = 8.0) -> Parameter:
+    return Parameter(name, low, high, 0.1, 2.0, "log")
+
+
+def _kappa() -> Parameter:
+    return Parameter("kappa", 1e-6, 1.0, 0.01, 0.9, "log")
+
+
+def _size(name: str, scale: Scale) -> Parameter:
+    """A number of samples: within a factor 10,000 of the data."""
+    low, high = scale.ranges["n"]
+    return Parameter(name, low / 1e4, high * 1e4, low, high * 10, "log")
+
+
+def _constants(scale: Scale) -> dict[str, float]:
+    return {"c": scale.floor, "n0": scale.middle("n")}
+
+
+def _law(name: str, formula: str, family: str, source: str, scale: Scale, *parameters: Parameter) -> Law:
+    constants = {k: v for k, v in _constants(scale).items() if k in names_in(formula)}
+    return Law(name, formula, source, ("n", "g"), parameters, constants, family)
+
+
+def effective_samples(scale: Scale) -> Law:
+    """L1: a power of the effective samples; a bad pair counts kappa of a good one."""
+    return _law(
+        "effective-samples",
+        f"max(c, a_inf - B*({EFFECTIVE}/n0)**(-beta))",
+        "shift",
+        f"{PAPER}; saturating power in effective samples",
+        scale,
+        _level("a_inf", scale),
+        _amount("B", scale),
+        _rate("beta"),
+        _kappa(),
+    )
+
+
+def effective_samples_curved(scale: Scale) -> Law:
+    """L2: effective samples with a curved exchange between bad and good pairs."""
+    return _law(
+        "effective-samples-curved",
+        f"max(c, a_inf - B*({EFFECTIVE_CURVED}/n0)**(-beta))",
+        "shift",
+        f"{PAPER}; n_eff = n (kappa + (1-kappa) g^gamma)",
+        scale,
+        _level("a_inf", scale),
+        _amount("B", scale),
+        _rate("beta"),
+        _kappa(),
+        _rate("gamma", 0.05, 20.0),
+    )
+
+
+def effective_samples_shifted(scale: Scale) -> Law:
+    """L1 with a shifted power, which starts at chance where there are no effective samples."""
+    return _law(
+        "effective-samples-shifted",
+        f"c + (a_inf-c)*(1-(1 + {EFFECTIVE}/n1)**(-beta))",
+        "shift",
+        f"{PAPER}; shifted power, as Alabdulmohsin et al. (2022) M3, arXiv 2209.06640",
+        scale,
+        _level("a_inf", scale),
+        _size("n1", scale),
+        _rate("beta"),
+        _kappa(),
+    )
+
+
+def ceiling(scale: Scale) -> Law:
+    """L3: the good-view fraction sets the ceiling, the samples how much of it is reached."""
+    return _law(
+        "ceiling",
+        f"c + ({CEILING}-c)*sigmoid(b*(log(n)-log(n50)))",
+        "ceiling",
+        "ceiling a0 + (a1-a0)(1-(1-g)^eta), Hill curve in n",
+        scale,
+        _level("a0", scale),
+        _level("a1", scale),
+        _rate("eta", 0.05, 20.0),
+        _size("n50", scale),
+        _rate("b"),
+    )
+
+
+def ceiling_exponential(scale: Scale) -> Law:
+    """L3 with the exponential of data-mixing laws."""
+    return _law(
+        "ceiling-exponential",
+        "c + (a1-c)*exp(-k*(1-g))*sigmoid(b*(log(n)-log(n50)))",
+        "ceiling",
+        "Ye et al. (2024), data mixing laws, arXiv 2403.16952: exponential in the mixture, Hill curve in n",
+        scale,
+        _level("a1", scale),
+        Parameter("k", 0.0, 30.0, 0.1, 3.0),
+        _size("n50", scale),
+        _rate("b"),
+    )
+
+
+def additive(scale: Scale) -> Law:
+    """L4: separate costs of few samples and of bad pairs, and their product."""
+    return _law(
+        "additive",
+        "a_inf - B*(n/n0)**(-beta) - C*(1-g)**delta - D*(n/n0)**(-beta)*(1-g)",
+        "ceiling",
+        "additive law in n and 1-g with an interaction",
+        scale,
+        _level("a_inf", scale),
+        _amount("B", scale),
+        _rate("beta"),
+        _amount("C", scale),
+        _rate("delta", 0.05, 20.0),
+        Parameter("D", -40.0 * scale.span, 40.0 * scale.span, -scale.span, scale.span),
+    )
+
+
+def hill(scale: Scale) -> Law:
+    """L5: Hill curve in log n from chance to a ceiling, bad pairs at a discount."""
+    return _law(
+        "hill",
+        f"c + (A-c)*sigmoid(b*(log({EFFECTIVE})-log(n50)))",
+        "shift",
+        "Hill (1910) in effective samples: n50(g) = n50/(g + kappa(1-g))",
+        scale,
+        _level("A", scale),
+        _size("n50", scale),
+        _rate("b"),
+        _kappa(),
+    )
+
+
+def hill_floor(scale: Scale) -> Law:
+    """L5 from a floor of its own: an untrained encoder may score above chance."""
+    return _law(
+        "hill-floor",
+        f"f + (A-f)*sigmoid(b*(log({EFFECTIVE})-log(n50)))",
+        "shift",
+        "Hill (1910) in effective samples, with a free floor",
+        scale,
+        Parameter(
+            "f", scale.floor - (0 if scale.chance is not None else scale.span), scale.high, scale.floor, scale.low
+        ),
+        _level("A", scale),
+        _size("n50", scale),
+        _rate("b"),
+        _kappa(),
+    )
+
+
+def hill_curved(scale: Scale) -> Law:
+    """L5 with the curved exchange of L2."""
+    return _law(
+        "hill-curved",
+        f"c + (A-c)*sigmoid(b*(log({EFFECTIVE_CURVED})-log(n50)))",
+        "shift",
+        "Hill (1910), n_eff = n (kappa + (1-kappa) g^gamma)",
+        scale,
+        _level("A", scale),
+        _size("n50", scale),
+        _rate("b"),
+        _kappa(),
+        _rate("gamma", 0.05, 20.0),
+    )
+
+
+def theorem(scale: Scale) -> Law:
+    """The bound's form: misalignment from mixed pair laws and from finite samples, over a stand-in spectral gap."""
+    return _law(
+        "theorem",
+        "a_max - ((1-g)*D + C*(n/n0)**(-0.5))/(1 + d*g)",
+        "ceiling",
+        f"{PAPER}: [(1-g) D + C n^-1/2]/(d0 + d1 g), d0 = 1",
+        scale,
+        _level("a_max", scale),
+        _amount("D", scale),
+        _amount("C", scale),
+        Parameter("d", 0.0, 100.0, 0.0, 2.0),
+    )
+
+
+def no_g(scale: Scale) -> Law:
+    """Null: good views are worth as much as bad ones (kappa = 1)."""
+    return Law(
+        "no-g",
+        "max(c, a_inf - B*(n/n0)**(-beta))",
+        "null: saturating power in n, g ignored",
+        ("n",),
+        (_level("a_inf", scale), _amount("B", scale), _rate("beta")),
+        _constants(scale),
+        "null",
+    )
+
+
+def linear_log(scale: Scale) -> Law:
+    """Null: linear in log n, with an intercept and a slope linear in g."""
+    wide = 1e3 * scale.span + 10 * max(abs(scale.low), abs(scale.high))
+    parameters = tuple(
+        Parameter(name, -wide, wide, -scale.span, scale.span)
+        for name in ("intercept", "slope", "g_intercept", "g_slope")
+    )
+    return Law(
+        "linear-log-n",
+        "intercept + slope*log(n/n0) + g*(g_intercept + g_slope*log(n/n0))",
+        "null: linear in log n and g",
+        ("n", "g"),
+        parameters,
+        {"n0": scale.middle("n")},
+        "null",
+    )
+
+
+ALIGNMENT: Mapping[str, Callable[[Scale], Law]] = {
+    "effective-samples": effective_samples,
+    "effective-samples-curved": effective_samples_curved,
+    "effective-samples-shifted": effective_samples_shifted,
+    "ceiling": ceiling,
+    "ceiling-exponential": ceiling_exponential,
+    "additive": additive,
+    "hill": hill,
+    "hill-floor": hill_floor,
+    "hill-curved": hill_curved,
+    "theorem": theorem,
+}
+NULLS: Mapping[str, Callable[[Scale], Law]] = {"no-g": no_g, "linear-log-n": linear_log}

@@ -1,0 +1,158 @@
+"""What a law is: a formula, its parameters with bounds, its constants and its source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from forecast.laws.expression import Expression, parse
+
+__all__ = ["Columns", "Law", "Parameter", "Scale"]
+
+Array = npt.NDArray[np.float64]
+Columns = Mapping[str, Array]
+Solver = Callable[[Columns, Mapping[str, Array], Mapping[str, float]], tuple[Array, list[Array]]]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter: where it may lie, where starts are drawn, and whether the engine walks in its logarithm."""
+
+    name: str
+    lower: float
+    upper: float
+    start_lower: float
+    start_upper: float
+    walk: Literal["linear", "log"] = "linear"
+
+    def inner(self, value: Array | float) -> Array:
+        """From the parameter's own unit to the engine's coordinate."""
+        return np.log(value) if self.walk == "log" else np.asarray(value, dtype=np.float64)
+
+    def outer(self, value: Array) -> Array:
+        """From the engine's coordinate to the parameter's own unit."""
+        return np.exp(value) if self.walk == "log" else np.asarray(value, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What a law may know of the data before it is fitted: the metric's marks and the predictors' ranges."""
+
+    low: float
+    high: float
+    chance: float | None = None
+    metric_lower: float | None = None
+    metric_upper: float | None = None
+    higher_is_better: bool = True
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    @property
+    def span(self) -> float:
+        """Range of the outcomes, never 0."""
+        return max(self.high - self.low, 1e-9 * max(abs(self.high), 1e-300))
+
+    @property
+    def floor(self) -> float:
+        """What a code that knows nothing scores: chance, else the metric's lower end, else far below the data."""
+        for mark in (self.chance, self.metric_lower):
+            if mark is not None:
+                return min(mark, self.low)
+        return self.low - 3.0 * self.span
+
+    @property
+    def top(self) -> float:
+        """The highest value that a ceiling may take."""
+        return self.metric_upper if self.metric_upper is not None else self.high + 20.0 * self.span
+
+    def middle(self, name: str) -> float:
+        """The geometric middle of a positive predictor's range."""
+        low, high = self.ranges[name]
+        return float(np.sqrt(low * high))
+
+
+@dataclass(frozen=True)
+class Law:
+    """A formula with its parameters: value and analytic gradient on a batch of parameter vectors.
+
+    family: "shift" (g shifts the curve along log n), "ceiling" (g sets the ceiling), "null" or "other".
+    solver: for a law without a closed form: (columns, parameters, constants) -> value, gradient.
+    """
+
+    name: str
+    formula: str
+    source: str
+    predictors: tuple[str, ...]
+    parameters: tuple[Parameter, ...]
+    constants: Mapping[str, float] = field(default_factory=dict)
+    family: str = "other"
+    solver: Solver | None = None
+
+    @cached_property
+    def expression(self) -> Expression:
+        """The parsed formula."""
+        return parse(self.formula)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parameters' names in order."""
+        return tuple(parameter.name for parameter in self.parameters)
+
+    @cached_property
+    def lower(self) -> Array:
+        """Lower bounds in the engine's coordinates."""
+        return np.array([float(p.inner(p.lower)) for p in self.parameters])
+
+    @cached_property
+    def upper(self) -> Array:
+        """Upper bounds in the engine's coordinates."""
+        return np.array([float(p.inner(p.upper)) for p in self.parameters])
+
+    @cached_property
+    def linear(self) -> tuple[int, ...]:
+        """Positions of the parameters in which the law is jointly linear (walked linearly, without solver)."""
+        if self.solver is not None:
+            return ()
+        walked = [p.name for p in self.parameters if p.walk == "linear"]
+        chosen = self.expression.linear_in(walked)
+        return tuple(i for i, p in enumerate(self.parameters) if p.name in chosen)
+
+    def outer(self, inner: Array) -> Array:
+        """Parameters in their own units, from engine coordinates of shape (..., parameters)."""
+        return np.stack([p.outer(inner[..., i]) for i, p in enumerate(self.parameters)], axis=-1)
+
+    def inner(self, outer: Array) -> Array:
+        """Engine coordinates from parameters in their own units, shape (..., parameters)."""
+        return np.stack([p.inner(outer[..., i]) for i, p in enumerate(self.parameters)], axis=-1)
+
+    def value(self, columns: Columns, inner: Array) -> Array:
+        """Values, shape (batch, rows), for engine coordinates of shape (batch, parameters)."""
+        if self.solver is not None:
+            return self.value_and_jacobian(columns, inner)[0]
+        outer = self.outer(inner)
+        bound: dict[str, Array | float] = {**self.constants, **{k: columns[k] for k in self.predictors}}
+        bound |= {name: outer[:, i, None] for i, name in enumerate(self.names)}
+        return np.broadcast_to(self.expression.value(bound), self._shape(columns, inner))
+
+    def value_and_jacobian(self, columns: Columns, inner: Array) -> tuple[Array, Array]:
+        """Values (batch, rows) and derivatives by engine coordinates (batch, rows, parameters)."""
+        outer = self.outer(inner)
+        mine = {name: outer[:, i, None] for i, name in enumerate(self.names)}
+        if self.solver is not None:
+            value, parts = self.solver(columns, mine, self.constants)
+        else:
+            bound: dict[str, Array | float] = {**self.constants, **{k: columns[k] for k in self.predictors}, **mine}
+            value, parts = self.expression.value_and_gradient(bound, self.names)
+        shape = self._shape(columns, inner)
+        jacobian = np.empty((*shape, len(parts)))
+        for i, (part, parameter) in enumerate(zip(parts, self.parameters, strict=True)):
+            jacobian[..., i] = part * outer[:, i, None] if parameter.walk == "log" else part
+        return np.broadcast_to(value, shape), jacobian
+
+    def _shape(self, columns: Columns, inner: Array) -> tuple[int, int]:
+        rows = len(columns[self.predictors[0]]) if self.predictors else len(next(iter(columns.values())))
+        return inner.shape[0], rows

@@ -1,0 +1,146 @@
+"""Which law: by ordered extrapolation, not by fit inside the data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from forecast.baselines import Baseline
+from forecast.dataset import Dataset
+from forecast.engine import Loss, minimise, project_linear, starts
+from forecast.intervals import spread
+from forecast.laws.law import Columns, Law
+from forecast.scoring import crps_student
+
+__all__ = ["Backtest", "Fold", "backtest_baseline", "backtest_law", "folds_of", "stack"]
+
+Array = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One held-out part: what it is in words, which designs train, which are predicted."""
+
+    name: str
+    train: Mask
+    test: Mask
+
+
+@dataclass(frozen=True)
+class Backtest:
+    """Held-out designs of all folds in one row: errors, CRPS, log density, inside the 95 % interval or not."""
+
+    error: Array
+    crps: Array
+    log_density: Array
+    inside: Mask
+    fold: npt.NDArray[np.int64]
+
+
+def folds_of(columns: Columns, parameters: int) -> list[Fold]:
+    """Train up to each n and predict beyond; leave each g out; leave the large-n, large-g corner out.
+
+    Only folds whose training part has more designs than `parameters`.
+    """
+    order = "n" if "n" in columns else next((k for k in columns if k != "g"), None)
+    folds: list[Fold] = []
+    if order is not None:
+        levels = np.unique(columns[order])
+        for level in levels[:-1]:
+            train = columns[order] <= level
+            folds.append(Fold(f"{order} <= {level:g}", train, ~train))
+    if "g" in columns:
+        shares = np.unique(columns["g"])
+        if len(shares) >= 3:
+            folds += [Fold(f"without g = {v:g}", columns["g"] != v, columns["g"] == v) for v in shares]
+        if order is not None and len(shares) >= 3 and len(levels) >= 3:
+            corner = (columns[order] >= levels[-2]) & (columns["g"] >= shares[-2])
+            folds.append(Fold(f"without {order} >= {levels[-2]:g}, g >= {shares[-2]:g}", ~corner, corner))
+    spare = [f for f in folds if f.train.sum() >= parameters + 2 and f.test.any()]
+    cuts = [f for f in spare if "<=" in f.name][-4:]
+    return cuts + [f for f in spare if "<=" not in f.name]
+
+
+def backtest_law(
+    law: Law,
+    data: Dataset,
+    folds: Sequence[Fold],
+    best: Array,
+    *,
+    loss: Loss,
+    pure: float | None,
+    pure_df: int,
+    rng: np.random.Generator,
+) -> Backtest:
+    """The law refitted without each fold's held-out designs, from the full fit and fresh starts, in one batch."""
+    fresh = starts(law, 12, rng)
+    seeds = np.concatenate([best, fresh])
+    each = len(seeds)
+    weights = np.repeat(np.array([np.where(f.train, data.counts, 0.0) for f in folds]), each, axis=0)
+    inner = np.tile(seeds, (len(folds), 1))
+    projected = project_linear(law, data.columns, data.means, weights, inner)
+    keep = np.tile(np.arange(each) < len(best), len(folds))
+    inner = np.where(keep[:, None], inner, projected)
+    minima = minimise(law, data.columns, data.means, weights, inner, loss=loss, iterations=100)
+    chosen = np.argmin(minima.loss.reshape(len(folds), each), axis=1) + each * np.arange(len(folds))
+    refit, counts = minima.inner[chosen], weights[chosen]
+    value, jacobian = law.value_and_jacobian(data.columns, refit)
+    jacobian = np.where(np.isfinite(jacobian), jacobian, 0.0)
+    parts = []
+    for i in range(len(folds)):
+        sure = spread(
+            law, data.columns, data.means, counts[i : i + 1], refit[i : i + 1], loss=loss, pure=pure, pure_df=pure_df
+        )
+        curve = np.einsum("mi,ij,mj->m", jacobian[i], sure.covariance[0], jacobian[i])
+        noise = pure if pure is not None else float(sure.sigma[0])
+        sd = np.sqrt(curve + sure.tau[0] ** 2 + noise**2 / data.counts)
+        parts.append((value[i], np.minimum(sd, 1e3 * data.scale.span), max(sure.df, 2)))
+    return _score(data, folds, parts)
+
+
+def backtest_baseline(baseline: Baseline, data: Dataset, folds: Sequence[Fold]) -> Backtest:
+    """A baseline's held-out scores; its spread is that of leaving one training design out."""
+    parts = []
+    for fold in folds:
+        train = np.flatnonzero(fold.train)
+        columns = {k: v[train] for k, v in data.columns.items()}
+        value = baseline(columns, data.means[train], data.counts[train], data.columns)
+        errors = []
+        for i in range(len(train)):
+            rest = np.delete(train, i)
+            one = {k: v[train[i] : train[i] + 1] for k, v in data.columns.items()}
+            less = {k: v[rest] for k, v in data.columns.items()}
+            errors.append(data.means[train[i]] - baseline(less, data.means[rest], data.counts[rest], one)[0])
+        sd = np.full(len(value), max(float(np.sqrt(np.mean(np.square(errors)))), 1e-12))
+        parts.append((value, sd, max(len(train) - 1, 2)))
+    return _score(data, folds, parts)
+
+
+def _score(data: Dataset, folds: Sequence[Fold], parts: Sequence[tuple[Array, Array, int]]) -> Backtest:
+    error, crps, density, inside, owner = [], [], [], [], []
+    for i, (fold, (value, sd, df)) in enumerate(zip(folds, parts, strict=True)):
+        y, mean, scale = data.means[fold.test], value[fold.test], np.maximum(sd[fold.test], 1e-12)
+        error.append(y - mean)
+        crps.append(crps_student(y, mean, scale, df))
+        density.append(stats.t.logpdf((y - mean) / scale, df) - np.log(scale))
+        inside.append(np.abs(y - mean) <= stats.t.ppf(0.975, df) * scale)
+        owner.append(np.full(len(y), i))
+    return Backtest(*(np.concatenate(part) for part in (error, crps, density, inside, owner)))
+
+
+def stack(log_densities: Array, iterations: int = 500) -> Array:
+    """Weights (laws,) of the mixture with the largest held-out log score, by EM.
+
+    log_densities: (laws, held-out points). Source: Yao et al. (2018), doi 10.1214/17-BA1091.
+    """
+    shifted = np.exp(log_densities - log_densities.max(axis=0, keepdims=True))
+    weights = np.full(len(shifted), 1 / len(shifted))
+    for _ in range(iterations):
+        joint = weights[:, None] * shifted
+        weights = np.mean(joint / joint.sum(axis=0, keepdims=True), axis=1)
+    return np.asarray(weights / weights.sum())
