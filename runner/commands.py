@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import typer
 
+import runner.commands_launch
+
 __all__ = ["add_to"]
 
 
 def add_to(app: typer.Typer) -> None:
     """Register this package's commands on `app`."""
+    runner.commands_launch.add_to(app)

@@ -1,0 +1,96 @@
+"""One try of one run, on record: opened and closed by the job, never removed."""
+
+from __future__ import annotations
+
+import os
+import socket
+from datetime import UTC, datetime
+from typing import Literal
+
+from forecast.files import write_atomically
+from forecast.records import Record, Sha256
+from runner.spec import JobSpec, RunFolder
+
+__all__ = ["Attempt", "JobState", "close_attempt", "job_id", "now", "open_attempt", "this_process"]
+
+
+class JobState(Record):
+    """What a job says of itself, beside its list."""
+
+    state: Literal["waiting", "running", "finished", "failed"]
+    host: str
+    pid: int
+    created: float
+    job_id: str | None = None
+    reason: str | None = None
+    at: str
+
+
+class Attempt(Record):
+    """One try of one run. Never removed; closed by the job, or by the next attempt if the job died."""
+
+    number: int
+    status: Literal["running", "finished", "failed", "stopped", "lost"]
+    reason: str | None = None
+    host: str
+    pid: int
+    created: float
+    job_id: str | None = None
+    submitted: str
+    started: str
+    ended: str | None = None
+    spec_hash: Sha256
+    code_hash: Sha256
+
+
+def now() -> str:
+    """The time, UTC, ISO 8601 with milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def open_attempt(run: RunFolder, spec: JobSpec, *, code_hash: str, submitted: str) -> Attempt:
+    """Begin an attempt; the lock is ours, so an earlier one that still says "running" has died."""
+    earlier = run.attempts
+    for path in earlier:
+        attempt = Attempt.model_validate_json(path.read_bytes())
+        if attempt.status == "running":
+            close_attempt(
+                run, attempt, "lost", "the job ended without a word (killed, out of memory, or the machine stopped)"
+            )
+    host, pid, created = this_process()
+    attempt = Attempt(
+        number=int(earlier[-1].name.split(".")[0]) + 1 if earlier else 1,
+        status="running",
+        host=host,
+        pid=pid,
+        created=created,
+        job_id=job_id(),
+        submitted=submitted,
+        started=now(),
+        spec_hash=spec.hash,
+        code_hash=code_hash,
+    )
+    write_atomically(run.attempt(attempt.number), attempt.model_dump_json(indent=1).encode())
+    return attempt
+
+
+def close_attempt(
+    run: RunFolder, attempt: Attempt, status: Literal["finished", "failed", "stopped", "lost"], reason: str | None
+) -> None:
+    """Write how an attempt ended; the time of a lost one is unknown."""
+    closed = attempt.model_copy(
+        update={"status": status, "reason": reason, "ended": None if status == "lost" else now()}
+    )
+    write_atomically(run.attempt(attempt.number), closed.model_dump_json(indent=1).encode())
+
+
+def this_process() -> tuple[str, int, float]:
+    """This process: host, pid, and the time of its start (seconds since 1970), which tells it from a later one."""
+    import psutil
+
+    return socket.gethostname(), os.getpid(), psutil.Process().create_time()
+
+
+def job_id() -> str | None:
+    """The id of the job in which we run, None outside of one."""
+    return os.environ.get("SLURM_JOB_ID") or os.environ.get("SUBMITIT_LOCAL_JOB_ID")

@@ -1,0 +1,170 @@
+"""The commands `launch`, `status`, `collect` and `targets`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from forecast.console import JsonFlag, note, show_record, show_table
+from forecast.errors import CheckFailed, ForecastError
+
+__all__ = ["add_to"]
+
+Folder = Annotated[Path, typer.Argument(help="The launch folder: what `launch --folder` was given.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register these commands on `app`."""
+    app.command("launch")(launch_command)
+    app.command("status")(status_command)
+    app.command("collect")(collect_command)
+    app.command("targets")(targets_command)
+
+
+def launch_command(
+    what: Annotated[Path, typer.Argument(help="A study file (.toml), or a registration LOG/NNNN-register.json.")],
+    folder: Annotated[Path, typer.Option("--folder", help="Where runs, snapshot and logs go. The same one resumes.")],
+    executor: Annotated[
+        str | None, typer.Option("--executor", help="local, debug, or a preset of the study. Default: the study's.")
+    ] = None,
+    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="The most local jobs at a time.")] = None,
+    threads: Annotated[int | None, typer.Option("--threads", min=1, help="CPU threads a run.")] = None,
+    runs_per_job: Annotated[
+        str, typer.Option("--runs-per-job", help="Runs that one SLURM job does in turn, or auto. Local jobs share.")
+    ] = "auto",
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until the jobs end.")] = True,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Launch at most so many runs now.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be launched; submit nothing.")] = False,
+    key: Annotated[
+        Path | None, typer.Option("--key", help="SSH key of the registration's log: signs a `launch` entry.")
+    ] = None,
+    other_code: Annotated[
+        bool, typer.Option("--other-code", help="Go on though the code is not the registered one.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Launch the runs of a study or a registration; runs that have an outcome are never repeated."""
+    from runner.launch import launch, plan
+    from runner.request import read_request
+
+    request = read_request(what, executor=executor, jobs=jobs, threads=threads, runs_per_job=runs_per_job)
+    request.check(key=key, other_code=other_code)
+    if dry_run:
+        planned = plan(request.specs, folder.resolve(), choice=request.choice, preset=request.preset, limit=limit)
+        _show_plan(planned, as_json=as_json)
+        return
+    planned, submission = launch(request.specs, folder, choice=request.choice, preset=request.preset, limit=limit)
+    for entry in request.sign(folder.resolve(), key):
+        note(f"signed {entry}")
+    note(_summary(planned, submission))
+    if wait:
+        _wait(folder, [spec.run_id for spec in request.specs], as_json=as_json)
+
+
+def status_command(
+    folder: Folder,
+    runs: Annotated[bool, typer.Option("--runs", help="Show every run, not only counts.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show how the runs of a launch folder stand: done, running, pending, failed, lost."""
+    from dataclasses import asdict
+
+    from runner.status import read_status
+
+    status = read_status(folder)
+    living = sum(1 for job in status.jobs if job.alive)
+    record: dict[str, Any] = {
+        **status.counts(),
+        "total": len(status.runs),
+        "living_jobs": living,
+        "eta_s": status.eta_s,
+    }
+    if as_json:
+        show_record(record | {"runs": [asdict(run) for run in status.runs]}, as_json=True)
+        return
+    show_record(record, as_json=False)
+    shown = [run for run in status.runs if runs or run.state in ("running", "failed", "lost")]
+    if shown:
+        show_table([asdict(run) for run in shown[: None if runs else 40]], title="runs", as_json=False)
+
+
+def collect_command(
+    folder: Folder,
+    ledger: Annotated[Path, typer.Option("--ledger", help="The JSONL ledger to append to.")],
+    as_json: JsonFlag = False,
+) -> None:
+    """Append the outcomes of a launch folder to a ledger; may run while jobs run, adds nothing twice."""
+    from dataclasses import asdict
+
+    from runner.collect import collect
+
+    show_record(asdict(collect(folder, ledger)), as_json=as_json)
+
+
+def targets_command(
+    study: Annotated[Path, typer.Argument(help="A study file (.toml) with the designs to be forecast.")],
+    out: Annotated[Path | None, typer.Option("--out", help="Where to write the targets (.json).")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Write the designs of a study as targets for `predict` and `register`."""
+    from forecast.files import write_atomically
+    from runner.study import load_study
+
+    targets = [target.model_dump(mode="json") for target in load_study(study).targets()]
+    if out is not None:
+        write_atomically(out, (json.dumps(targets, ensure_ascii=False, indent=1) + "\n").encode())
+    rows = [{"target": t["target"], "replicates": t["replicates"], **t["design"]["settings"]} for t in targets]
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    show_table([{name: row.get(name) for name in names} for row in rows], title="targets", as_json=as_json)
+
+
+def _show_plan(planned: Any, *, as_json: bool) -> None:
+    shared = len(planned.lists) > 1 and planned.lists[0] == planned.lists[1]
+    rows = [
+        {
+            "job": number,
+            "runs": f"shares {len(job)}" if shared else len(job),
+            "size": sum(spec.size for spec in job) / (len(planned.lists) if shared else 1),
+            "first_run": job[0].run_id,
+        }
+        for number, job in enumerate(planned.lists)
+    ]
+    note(_summary(planned, None))
+    show_table(rows, title="jobs", as_json=as_json)
+
+
+def _summary(planned: Any, submission: Path | None) -> str:
+    new = f"{len(planned.to_do)} run(s) in {len(planned.lists)} new job(s)"
+    if submission is not None:
+        new += f" ({submission})"
+    parts = (
+        (planned.finished, "finished before"),
+        (planned.failed, "failed before (not repeated)"),
+        (planned.with_jobs, "with living jobs"),
+        (planned.left_out, "left for later"),
+    )
+    return "; ".join([new, *(f"{len(runs)} {words}" for runs, words in parts if runs)])
+
+
+def _wait(folder: Path, run_ids: list[str], *, as_json: bool) -> None:
+    from runner.waiting import wait_for
+
+    try:
+        status = wait_for(folder)
+    except KeyboardInterrupt:
+        note(f"the jobs go on without this window; come back with: platocast status {folder}")
+        raise typer.Exit(130) from None
+    counts = dict.fromkeys(status.counts(), 0)
+    for run in status.runs:
+        if run.run_id in set(run_ids):
+            counts[run.state] += 1
+    show_record(counts, as_json=as_json)
+    if counts["failed"] or counts["lost"]:
+        raise CheckFailed(
+            f"{counts['failed']} run(s) failed and {counts['lost']} were lost; see: platocast status {folder}"
+        )
+    if not counts["finished"]:
+        raise ForecastError(f"no run finished; see: platocast status {folder}")

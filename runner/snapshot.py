@@ -1,0 +1,168 @@
+"""The code that jobs run: hashed, copied beside the runs, and checked again inside the job."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from forecast.errors import ForecastError
+from forecast.files import canonical_json, sha256_hex
+
+__all__ = ["PACKAGES", "Snapshot", "code_hash", "job_environment", "own_root", "take_snapshot", "verify_running_code"]
+
+PACKAGES = ("forecast", "prereg", "runner")
+_PROJECT_FILES = ("pyproject.toml", "constraints.txt")
+_NOT_FOR_JOBS = {"runs", "studies", "log"}
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A copy of the code and of the worlds. Hashes are lower-case hex sha256.
+
+    lock_hash: of constraints.txt, None where there is none (an installed wheel).
+    commit, dirty: of the checkout, None outside of one.
+    """
+
+    path: Path
+    code_hash: str
+    content_hash: str
+    lock_hash: str | None = None
+    commit: str | None = None
+    dirty: bool | None = None
+
+
+def own_root() -> Path:
+    """The folder that holds our three packages."""
+    return Path(__file__).resolve().parents[1]
+
+
+def code_hash(root: Path) -> str:
+    """The hash of the three packages, pyproject.toml and constraints.txt under `root`."""
+    return _hash(_read(root, _code_names(root)))
+
+
+def take_snapshot(folder: Path, root: Path | None = None) -> Snapshot:
+    """Copy code and worlds from `root` (ours, if None) to `folder`/snapshot/CODE-CONTENT; once for equal bytes."""
+    root = root or own_root()
+    code, content = _read(root, _code_names(root)), _read(root, _content_names(root))
+    code_sum, content_sum = _hash(code), _hash(content)
+    path = folder / "snapshot" / f"{code_sum[:16]}-{content_sum[:16]}"
+    if not path.exists():
+        _write_folder(path, code | content)
+    lock = code.get("constraints.txt")
+    commit, dirty = _commit(root)
+    snapshot = Snapshot(path, code_sum, content_sum, None if lock is None else sha256_hex(lock), commit, dirty)
+    _verify_bytes(snapshot.path, snapshot.code_hash, snapshot.content_hash)
+    return snapshot
+
+
+def job_environment(snapshot: Path, base: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment of a job: our packages from `snapshot`, never from the working folder."""
+    environment = dict(os.environ if base is None else base)
+    before = environment.get("PYTHONPATH")
+    environment["PYTHONPATH"] = os.pathsep.join([str(snapshot), *([before] if before else [])])
+    environment["PYTHONSAFEPATH"] = "1"
+    return environment
+
+
+def verify_running_code(snapshot: Path, expected_code: str, expected_content: str) -> None:
+    """Refuse to go on unless this process runs the code of `snapshot` and its bytes have the expected hashes."""
+    _verify_bytes(snapshot, expected_code, expected_content)
+    inside = snapshot.resolve()
+    for name, module in sorted(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if name.split(".")[0] in PACKAGES and file and inside not in Path(file).resolve().parents:
+            raise ForecastError(
+                f"module {name} was loaded from {file}, not from the snapshot {snapshot}; "
+                "start jobs with PYTHONSAFEPATH=1 and the snapshot first in PYTHONPATH (platocast launch does)"
+            )
+
+
+def _verify_bytes(path: Path, expected_code: str, expected_content: str) -> None:
+    for what, expected, names in (
+        ("code", expected_code, _code_names(path)),
+        ("content", expected_content, _content_names(path)),
+    ):
+        found = _hash(_read(path, names))
+        if found != expected:
+            raise ForecastError(
+                f"snapshot {path}: its {what} has the hash {found[:16]}, not {expected[:16]} as launched; "
+                "remove that folder and launch again"
+            )
+
+
+def _hash(files: Mapping[str, bytes]) -> str:
+    return sha256_hex(canonical_json({name: sha256_hex(data) for name, data in files.items()}))
+
+
+def _read(root: Path, names: list[str]) -> dict[str, bytes]:
+    return {name: (root / name).read_bytes() for name in names}
+
+
+def _code_names(root: Path) -> list[str]:
+    names = [name for name in _PROJECT_FILES if (root / name).is_file()]
+    for package in PACKAGES:
+        names += [name for name in _files_under(root, package) if not name.startswith("runner/content/")]
+    return sorted(names)
+
+
+def _content_names(root: Path) -> list[str]:
+    base = "data" if (root / "pyproject.toml").is_file() else "runner/content"
+    if not (root / base).is_dir():
+        return []
+    return [
+        name for name in _files_under(root, base) if name.removeprefix(f"{base}/").split("/")[0] not in _NOT_FOR_JOBS
+    ]
+
+
+def _files_under(root: Path, base: str) -> list[str]:
+    found = []
+    for folder, subfolders, files in os.walk(root / base):
+        subfolders[:] = [name for name in subfolders if name != "__pycache__" and not name.startswith(".")]
+        found += [
+            (Path(folder) / name).relative_to(root).as_posix()
+            for name in files
+            if not name.startswith(".") and not name.endswith(".pyc")
+        ]
+    return sorted(found)
+
+
+def _write_folder(path: Path, files: Mapping[str, bytes]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    try:
+        for name, data in files.items():
+            target = temporary / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
+        temporary.chmod(0o755)
+        os.rename(temporary, path)
+    except OSError:
+        shutil.rmtree(temporary, ignore_errors=True)
+        if not path.exists():
+            raise
+
+
+def _commit(root: Path) -> tuple[str | None, bool | None]:
+    if not (root / ".git").exists():
+        return None, None
+    try:
+        commit = subprocess.run(
+            ["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True, check=True, timeout=30
+        ).stdout.strip()
+        changed = subprocess.run(
+            ["git", "-C", str(root), "status", "--porcelain", "--", *PACKAGES, *_PROJECT_FILES],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=30,
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None, None
+    return commit, bool(changed.strip())

@@ -1,0 +1,129 @@
+"""How the runs of a launch folder stand, from their files and from the jobs that are alive."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from forecast.errors import ForecastError
+from runner.living import Job, jobs_of, process_lives
+from runner.spec import RunFolder
+
+__all__ = ["STATES", "FolderStatus", "RunStatus", "State", "read_status"]
+
+State = Literal["finished", "running", "pending", "failed", "lost"]
+STATES: tuple[State, ...] = ("finished", "running", "pending", "failed", "lost")
+
+
+@dataclass(frozen=True)
+class RunStatus:
+    """One run. lost: an attempt was begun, ended without an outcome, and no living job will do it.
+
+    progress: in [0, 1]; eta_s: seconds to the end of a running run, None if unknown.
+    """
+
+    run_id: str
+    state: State
+    attempts: int
+    progress: float | None = None
+    eta_s: float | None = None
+    job_id: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class FolderStatus:
+    """All runs, and the jobs; eta_s: seconds until all is done if nothing changes, None if unknown."""
+
+    runs: tuple[RunStatus, ...]
+    jobs: tuple[Job, ...]
+    eta_s: float | None = None
+
+    def counts(self) -> dict[str, int]:
+        """How many runs are in each state."""
+        found = Counter(run.state for run in self.runs)
+        return {state: found[state] for state in STATES}
+
+    @property
+    def active(self) -> bool:
+        """Whether a job may still change something."""
+        return any(job.alive is not False and job.state != "lost" for job in self.jobs)
+
+
+def read_status(folder: Path) -> FolderStatus:
+    """The state of every run of `folder`. Raises ForecastError if it is no launch folder."""
+    if not (folder / "runs").is_dir():
+        raise ForecastError(f"{folder} holds no runs; give the folder of `platocast launch --folder`")
+    jobs = tuple(jobs_of(folder))
+    holders: dict[str, Job] = {run: job for job in jobs if job.alive is not False for run in job.runs}
+    reasons = {run: job.reason for job in jobs if job.reason for run in job.runs}
+    paths = sorted(path for path in (folder / "runs").iterdir() if (path / "spec.json").exists())
+    runs = tuple(_run_status(RunFolder(path), holders, reasons) for path in paths)
+    return FolderStatus(runs, jobs, _eta(runs, jobs, folder))
+
+
+def _run_status(run: RunFolder, holders: dict[str, Job], reasons: dict[str, str]) -> RunStatus:
+    attempts = run.attempts
+    count = len(attempts)
+    outcome = _json(run.outcome)
+    if outcome is not None:
+        return RunStatus(run.run_id, outcome["status"], count, reason=outcome.get("failure"))
+    holder = holders.get(run.run_id)
+    last = _json(attempts[-1]) if attempts else None
+    if last and last["status"] == "running":
+        if process_lives(last["host"], last["pid"], last["created"]) is not False:
+            return _running(run, last, count)
+        last |= {"reason": "its process is gone"}
+    if holder is not None:
+        return RunStatus(run.run_id, "pending", count, job_id=holder.job_id, reason=f"waits for job {holder.job_id}")
+    if last is None:
+        return RunStatus(run.run_id, "pending", count, reason=reasons.get(run.run_id) or "has no job; launch again")
+    return RunStatus(run.run_id, "lost", count, job_id=last["job_id"], reason=f"{last['reason']}; launch again")
+
+
+def _running(run: RunFolder, last: dict[str, Any], count: int) -> RunStatus:
+    seen = _json(run.progress)
+    number = int(last["number"])
+    if not seen or seen["attempt"] != number or not seen["total"]:
+        return RunStatus(run.run_id, "running", count, job_id=last["job_id"])
+    share = seen["done"] / seen["total"]
+    spent = seen["at"] - seen["started"]
+    eta = max(spent / share - (time.time() - seen["started"]), 0.0) if share > 0 else None
+    return RunStatus(run.run_id, "running", count, share, eta, last["job_id"])
+
+
+def _eta(runs: tuple[RunStatus, ...], jobs: tuple[Job, ...], folder: Path) -> float | None:
+    """Remaining work over the number of working jobs, from the wall time per size of what is finished."""
+    working = sum(1 for job in jobs if job.alive and job.state == "running")
+    sizes = {run.run_id: _size(folder, run.run_id) for run in runs}
+    pace = _pace(folder, [run.run_id for run in runs if run.state == "finished"], sizes)
+    todo = [run for run in runs if run.state in ("running", "pending")]
+    if not working or not todo or pace is None:
+        return None
+    work = [sizes[run.run_id] * pace * (1 - (run.progress or 0)) for run in todo]
+    return max(sum(work) / working, *work)
+
+
+def _pace(folder: Path, finished: list[str], sizes: dict[str, float]) -> float | None:
+    spent = size = 0.0
+    for run_id in finished[-50:]:
+        counters = (_json(RunFolder(folder / "runs" / run_id).outcome) or {}).get("counters") or {}
+        if counters.get("wall_s"):
+            spent, size = spent + counters["wall_s"], size + sizes[run_id]
+    return spent / size if size else None
+
+
+def _size(folder: Path, run_id: str) -> float:
+    spec = _json(RunFolder(folder / "runs" / run_id).spec) or {}
+    return float(spec.get("design", {}).get("settings", {}).get("n_samples") or 1)
+
+
+def _json(path: Path) -> dict[str, Any] | None:
+    try:
+        return dict(json.loads(path.read_bytes()))
+    except (OSError, ValueError):
+        return None

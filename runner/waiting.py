@@ -1,0 +1,48 @@
+"""Wait for the runs of a folder, with a progress bar on a terminal and in silence elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from runner.status import FolderStatus, read_status
+
+__all__ = ["wait_for"]
+
+
+def wait_for(folder: Path, *, pause: Callable[[float], None] = time.sleep) -> FolderStatus:
+    """Return when no living job is left; the last status. Jobs do not notice if this is interrupted."""
+    if not sys.stderr.isatty():
+        while (status := read_status(folder)).active:
+            pause(0.5)
+        return status
+    return _with_bar(folder, pause)
+
+
+def _with_bar(folder: Path, pause: Callable[[float], None]) -> FolderStatus:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (TextColumn("runs"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[text]}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("runs", total=None, text="starting")
+        while True:
+            status = read_status(folder)
+            counts = status.counts()
+            done = counts["finished"] + counts["failed"]
+            part = sum(run.progress or 0 for run in status.runs if run.state == "running")
+            eta = "" if status.eta_s is None else f", {clock(status.eta_s)} left"
+            text = f"{counts['running']} running, {counts['failed']} failed{eta}"
+            bar.update(task, total=len(status.runs), completed=round(done + part, 2), text=text)
+            if not status.active:
+                return status
+            pause(1.0)
+
+
+def clock(seconds: float) -> str:
+    """Seconds as people read them: 45 s, 12 min, 3.5 h."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,88 @@
+"""A toy training and a study of it, for tests of launching."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+TOY = '''
+import os, time
+from pathlib import Path
+from types import SimpleNamespace
+
+from forecast.records import Counters, Evaluation, Metric
+
+
+def run(settings, *, seed, threads, progress):
+    """Alignment grows with n_samples; what `do` says happens first."""
+    with open(os.environ["TOY_STARTS"], "a") as file:
+        file.write(f"{settings.get('n_samples')}/{settings.get('do')}/{seed}\\n")
+    do = settings.get("do")
+    if do == "raise":
+        raise ValueError("the toy was told to fail")
+    if do == "exit":
+        raise SystemExit(3)
+    if do == "nan":
+        return SimpleNamespace(evaluations=(Evaluation(metric=Metric(name="m"), value=float("nan")),))
+    if do == "die":
+        os.kill(os.getpid(), 9)
+    if do == "wait":
+        while not Path(os.environ["TOY_GO"]).exists():
+            progress(1, 4)
+            time.sleep(0.02)
+    progress(int(settings["n_samples"]), int(settings["n_samples"]))
+    value = Evaluation(metric=Metric(name="alignment"), value=settings["n_samples"] / 1000 + seed)
+    counters = Counters(samples_seen=settings["n_samples"])
+    return SimpleNamespace(evaluations=(value,), counters=counters, data_hash="ab" * 32)
+'''
+
+
+class Place:
+    """A folder with the toy, a study of it, and where its runs go."""
+
+    def __init__(self, root: Path, work: str = "work") -> None:
+        self.root, self.work = root, root / work
+        self.work.mkdir(parents=True)
+        (root / "lib").mkdir()
+        (root / "lib" / "toy.py").write_text(TOY)
+        self.study, self.folder, self.starts, self.go = (root / n for n in ("study.toml", "out", "starts", "go"))
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of a launch that finds the toy."""
+        return os.environ | {
+            "PYTHONPATH": str(self.root / "lib"),
+            "TOY_STARTS": str(self.starts),
+            "TOY_GO": str(self.go),
+        }
+
+    def write(self, text: str) -> Path:
+        """Write the study, whose entry is the toy."""
+        self.study.write_text(f'name = "toy"\nentry = "toy:run"\n{text}')
+        return self.study
+
+    def command(self, *words: str | Path) -> list[str]:
+        """`platocast WORDS` as a list."""
+        return [str(Path(sys.executable).with_name("platocast")), *map(str, words)]
+
+    def run(self, *words: str | Path) -> subprocess.CompletedProcess[str]:
+        """Run `platocast WORDS` in the working folder."""
+        return subprocess.run(
+            self.command(*words),
+            cwd=self.work,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    def launch(self, *words: str | Path) -> subprocess.CompletedProcess[str]:
+        """`platocast launch` of the study into the folder."""
+        return self.run("launch", self.study, "--folder", self.folder, *words)
+
+    def started(self) -> list[str]:
+        """What the toy says it was started with: n_samples/do/seed."""
+        return self.starts.read_text().split() if self.starts.exists() else []
