@@ -77,14 +77,17 @@ def do_jobs(path: str) -> dict[str, int]:
 
 
 def _work(folder: Path, jobs: JobList) -> dict[str, int]:
-    """Pass over the list until every run has an outcome, is being done elsewhere, or was tried often enough."""
+    """Pass over the list until every run has an outcome, is being done elsewhere, or was tried often enough.
+
+    Runs that were tried before come last, so that one that kills its job does not keep the rest from being done.
+    """
     done = {"finished": 0, "failed": 0}
     tries = dict.fromkeys(jobs.runs, 0)
     again = True
     while again:
         again = False
-        for run_id in jobs.runs:
-            run = run_folder(folder, run_id)
+        for run in sorted((run_folder(folder, name) for name in jobs.runs), key=lambda run: len(run.attempts)):
+            run_id = run.run_id
             if run.outcome.exists() or tries[run_id] >= jobs.attempts:
                 continue
             with claimed(run.lock) as ours:
