@@ -1,0 +1,148 @@
+"""One modality of the glyph world, ready to train: encoder, pairs, and the codes of all its observations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from runner.encoders import ConvNet, NGramBag, TextTransformer, initialise
+from runner.training import in_batches
+from runner.views import ImagePairs, TextPairs
+from runner.worlds.glyphs import Glyphs, TextTable, ngram_table
+
+__all__ = ["ImageSide", "Side", "TextSide", "image_side", "text_side"]
+
+Array = np.ndarray[Any, Any]
+
+
+class Side(Protocol):
+    """What training and scoring need of a modality."""
+
+    encoder: nn.Module
+    pairs: Any
+
+    def draw(self, size: int) -> tuple[Tensor, ...]:
+        """The encoder's inputs for the next pairs, both views stacked: (2 * size, ...)."""
+
+    def codes(self) -> Array:
+        """Codes of every observation, unmasked, (observations, code) float32."""
+
+    def forward_flops(self, views: int) -> int:
+        """Floating-point operations of encoding so many views."""
+
+    def unique_tokens(self) -> int | None:
+        """Tokens of the texts seen, each text once; None for pictures."""
+
+
+class TextSide:
+    """Texts and an encoder of them."""
+
+    def __init__(self, table: TextTable, pairs: TextPairs, encoder: TextTransformer | NGramBag) -> None:
+        self.table, self.pairs, self.encoder = table, pairs, encoder
+
+    def draw(self, size: int) -> tuple[Tensor, ...]:
+        ids, positions = self.pairs.draw(size)
+        length = ids.shape[-1]
+        return torch.from_numpy(ids).view(2 * size, length), torch.from_numpy(positions).view(2 * size, length)
+
+    def codes(self) -> Array:
+        ids = torch.from_numpy(self.table.ids)
+        places = torch.arange(ids.shape[1], dtype=torch.int32)
+        positions = torch.where(ids != 0, places, 0)
+        return _encode(self.encoder, len(ids), lambda part: (ids[part], positions[part]))
+
+    def forward_flops(self, views: int) -> int:
+        return self.encoder.flops(views, self.pairs.view_length)
+
+    def unique_tokens(self) -> int | None:
+        return int(self.table.length[self.pairs.counts.seen].sum())
+
+
+class ImageSide:
+    """Drawings and an encoder of them."""
+
+    def __init__(self, world: Glyphs, pairs: ImagePairs, encoder: ConvNet) -> None:
+        self.world, self.pairs, self.encoder = world, pairs, encoder
+
+    def draw(self, size: int) -> tuple[Tensor, ...]:
+        pixels, windows = self.pairs.draw(size)
+        return (_crop(_scaled(pixels.reshape(2 * size, 32, 32, 3)), torch.from_numpy(windows).view(2 * size, 6)),)
+
+    def codes(self) -> Array:
+        flat = self.world.pixels.reshape(-1, 32, 32, 3)
+        return _encode(self.encoder, len(flat), lambda part: (_scaled(flat[part]),))
+
+    def forward_flops(self, views: int) -> int:
+        return self.encoder.flops(views)
+
+    def unique_tokens(self) -> int | None:
+        return None
+
+
+def text_side(
+    world: Glyphs, full: Mapping[str, Any], *, rng: np.random.Generator, generator: torch.Generator
+) -> TextSide:
+    """The text side of a completed design, its weights drawn from `generator`, its pairs from `rng`."""
+    bag = full["encoder"] == "ngram_bag"
+    table = ngram_table(world) if bag else world.tokens
+    sizes = {"vocabulary": table.vocabulary, "width": full["encoder.width"], "code": full["encoder.code"]}
+    encoder: TextTransformer | NGramBag
+    if bag:
+        encoder = NGramBag(**sizes)
+    else:
+        longest = table.ids.shape[1]
+        encoder = TextTransformer(**sizes, longest=longest, layers=full["encoder.layers"], heads=full["encoder.heads"])
+    initialise(encoder, generator)
+    pairs = TextPairs(
+        table,
+        np.flatnonzero(~world.test),
+        good_view_fraction=full["good_view_fraction"],
+        mask_rate=full["view.mask_rate"],
+        view_length=full["view.length"],
+        rng=rng,
+    )
+    return TextSide(table, pairs, encoder)
+
+
+def image_side(
+    world: Glyphs, full: Mapping[str, Any], *, rng: np.random.Generator, generator: torch.Generator
+) -> ImageSide:
+    """The image side of a completed design, its weights drawn from `generator`, its pairs from `rng`."""
+    encoder = ConvNet(width=full["encoder.width"], code=full["encoder.code"])
+    initialise(encoder, generator)
+    pairs = ImagePairs(
+        world.pixels,
+        world.drawn,
+        np.flatnonzero(~world.test),
+        good_view_fraction=full["good_view_fraction"],
+        least_side=full["view.least_side"],
+        rng=rng,
+    )
+    return ImageSide(world, pairs, encoder)
+
+
+def _encode(encoder: nn.Module, rows: int, inputs: Any) -> Array:
+    encoder.eval()
+    with torch.no_grad():
+        parts = [encoder(*inputs(part)) for part in in_batches(rows, 1024)]
+    codes: Array = torch.cat(parts).numpy()
+    return codes
+
+
+def _scaled(pixels: Array) -> Tensor:
+    """Bytes (batch, 32, 32, 3) as floats in [-1, 1], (batch, 3, 32, 32)."""
+    return torch.from_numpy(pixels).permute(0, 3, 1, 2).float() / 127.5 - 1
+
+
+def _crop(pixels: Tensor, windows: Tensor) -> Tensor:
+    """Each picture's window, resized to 32 x 32, its channels scaled."""
+    side = windows[:, 2]
+    theta = torch.zeros(len(windows), 2, 3)
+    theta[:, 0, 0], theta[:, 1, 1], theta[:, :, 2] = side, side, windows[:, :2]
+    grid = functional.affine_grid(theta, list(pixels.shape), align_corners=False)
+    return functional.grid_sample(pixels, grid, align_corners=False, padding_mode="border") * windows[:, 3:, None, None]
