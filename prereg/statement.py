@@ -123,8 +123,8 @@ class TargetClaim(Record):
 
     point, quantiles, curve_sd, noise_sd: metric units. quantiles: levels and values as text.
     quantity: what the quantiles are of. curve_sd: how much of the width is the law's own error; noise_sd:
-    how much is seed noise. curve_factor: this target's row of F, where F F' is the covariance of the law's
-    error between targets.
+    how much is seed noise. curve_factor, curve_own_sd: this target's row of F and own SD, where
+    F F' + diag(own^2) is the covariance of the law's error between targets.
     """
 
     target: TargetId
@@ -137,6 +137,7 @@ class TargetClaim(Record):
     curve_sd: NotNegative
     noise_sd: NotNegative
     curve_factor: tuple[FiniteFloat, ...] = ()
+    curve_own_sd: NotNegative = 0.0
     extrapolation_factor: Annotated[FiniteFloat, Field(ge=1)] = 1.0
 
     @model_validator(mode="after")

@@ -1,0 +1,102 @@
+"""Where each registration of a log stands: open, amended, withdrawn, resolved or overdue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+
+from prereg.log import SignedEntry
+from prereg.statement import Registration
+
+__all__ = ["Standing", "Standings"]
+
+
+@dataclass
+class Standing:
+    """One registration and what later entries say of it. designs: hashes of its targets' designs."""
+
+    seq: int
+    digest: str
+    claim: str
+    metric: str
+    runs: int
+    targets: int
+    deadline: date
+    designs: frozenset[str]
+    amendments: list[int] = field(default_factory=list)
+    withdrawn: int | None = None
+    launches: list[int] = field(default_factory=list)
+    resolved: int | None = None
+    headline: str | None = None
+
+    def state(self, today: date) -> str:
+        """In a word: withdrawn, resolved, overdue, launched or open."""
+        if self.withdrawn is not None:
+            return "withdrawn"
+        if self.resolved is not None:
+            return "resolved"
+        if today > self.deadline:
+            return "OVERDUE"
+        return "launched" if self.launches else "open"
+
+
+class Standings:
+    """Collects standings while a log is read once, in order."""
+
+    def __init__(self) -> None:
+        self.all: dict[str, Standing] = {}
+
+    def register(self, signed: SignedEntry, statement: Registration) -> None:
+        """Note a new registration."""
+        self.all[signed.digest] = Standing(
+            seq=signed.seq,
+            digest=signed.digest,
+            claim=statement.claim,
+            metric=statement.metric.name,
+            runs=statement.runs,
+            targets=len(statement.targets),
+            deadline=date.fromisoformat(statement.rules.deadline),
+            designs=frozenset(claim.design_hash for claim in statement.targets),
+        )
+
+    def note(self, signed: SignedEntry) -> str | None:
+        """Note what `signed` says of a registration; a sentence if it names none of this log."""
+        if signed.kind in ("key", "stamp", "register"):
+            return None
+        digest = signed.body.get("registration")
+        standing = self.all.get(digest) if isinstance(digest, str) else None
+        if standing is None:
+            return f"is about the registration {str(digest)[:16]!r}, which is not in this log before it"
+        if signed.kind == "amend":
+            standing.amendments.append(signed.seq)
+        elif signed.kind == "withdraw":
+            standing.withdrawn = signed.seq
+        elif signed.kind == "launch":
+            standing.launches.append(signed.seq)
+        elif standing.resolved is None:
+            standing.resolved, standing.headline = signed.seq, str(signed.body.get("headline"))
+        return None
+
+    def overlapping(self, standing: Standing) -> list[Standing]:
+        """All registrations, itself included, that share a design with `standing`, in order."""
+        return [other for other in self.all.values() if other.designs & standing.designs]
+
+
+def rows(standings: Iterable[Standing], today: date, outcomes: Mapping[str, int]) -> list[dict[str, object]]:
+    """The table that `platocast log` prints; outcomes: per digest, registered runs with an outcome."""
+    return [
+        {
+            "entry": standing.seq,
+            "digest": standing.digest[:16],
+            "state": standing.state(today),
+            "outcomes": f"{outcomes[standing.digest]} of {standing.runs}" if outcomes else f"? of {standing.runs}",
+            "targets": standing.targets,
+            "metric": standing.metric,
+            "deadline": standing.deadline.isoformat(),
+            "amendments": len(standing.amendments),
+            "claim": standing.claim,
+            "headline": standing.headline,
+        }
+        for standing in standings
+    ]
