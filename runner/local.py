@@ -17,6 +17,8 @@ from runner.job import do_jobs
 __all__ = ["run_here", "submit_local"]
 
 _NO_LIMIT_MIN = 60 * 24 * 365
+_STARTED: list[subprocess.Popen[bytes]] = []
+"""Jobs that this process started: kept, for an unreferenced Popen of a living process warns."""
 
 
 class _Detached(LocalExecutor):
@@ -50,6 +52,7 @@ class _Detached(LocalExecutor):
                 stderr=log,
                 start_new_session=True,
             )
+        _STARTED.append(process)
         return LocalJob(folder=self.folder, job_id=str(process.pid), process=process, tasks=[0])
 
 

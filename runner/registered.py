@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from prereg.verify import verify_log
-
-from forecast.errors import ForecastError
+from forecast.errors import CheckFailed, ForecastError
 from forecast.files import sha256_hex, write_atomically
 from prereg.log import Log
 from prereg.seeds import derived_seed
 from prereg.signature import public_key_of
 from prereg.statement import SignedRegistration, find_registration
+from prereg.verify import verify_log, walk
 from runner.spec import ENTRY, JobSpec, run_folder
 
 __all__ = ["registered_specs", "require_key", "sign_launches", "verified_registration"]
@@ -23,7 +22,14 @@ __all__ = ["registered_specs", "require_key", "sign_launches", "verified_registr
 def verified_registration(path: Path) -> SignedRegistration:
     """The registration in LOG/NNNN-register.json, after the whole log was verified. CheckFailed if it is bad."""
     verify_log(path.parent).raise_if_failed()
-    return find_registration(path)
+    registration = find_registration(path)
+    standing = walk(path.parent).standings.all.get(registration.digest)
+    if standing is not None and standing.withdrawn is not None:
+        raise CheckFailed(
+            f"{path} was withdrawn by entry {standing.withdrawn}; launch another registration, "
+            "or its designs as a study"
+        )
+    return registration
 
 
 def registered_specs(registration: SignedRegistration, *, threads: int = 1, entry: str = ENTRY) -> list[JobSpec]:

@@ -75,6 +75,9 @@ class Study(Record):
         rows += [constants | _flat(row) for row in self.designs]
         if not rows and constants:
             rows = [constants]
+        rows = [_plain(self.name, row) for row in rows]
+        if self.entry == ENTRY:
+            rows = [_complete(self.name, row) for row in rows]
         designs = [_design(self.name, row) for row in rows]
         if not designs:
             raise ForecastError(f"study {self.name} has no design; give [design], [grid] or [[designs]]")
@@ -168,7 +171,18 @@ def _product(grid: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [dict(zip(grid, row, strict=True)) for row in itertools.product(*grid.values())]
 
 
-def _design(study: str, settings: dict[str, Any]) -> Design:
+def _complete(study: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings of our own training with every default filled in: a design's hash is of all of them."""
+    from runner.settings import complete_settings
+
+    try:
+        return complete_settings(settings)
+    except ForecastError as error:
+        raise ForecastError(f"study {study}: {error}") from error
+
+
+def _plain(study: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """`settings` if each is one finite value, with a whole n_samples as an integer (1e5 is one)."""
     for name, value in settings.items():
         if not isinstance(value, (bool, int, float, str)) or value in (float("inf"), float("-inf")) or value != value:
             raise ForecastError(
@@ -176,8 +190,11 @@ def _design(study: str, settings: dict[str, Any]) -> Design:
                 f"got {value!r}; give a list of values in [grid]"
             )
     samples = settings.get("n_samples")
-    if isinstance(samples, float) and samples.is_integer():
-        settings = settings | {"n_samples": int(samples)}
+    whole = isinstance(samples, float) and samples.is_integer()
+    return settings | {"n_samples": int(samples)} if whole else settings  # type: ignore[arg-type]
+
+
+def _design(study: str, settings: dict[str, Any]) -> Design:
     try:
         return Design(settings=settings)
     except pydantic.ValidationError as error:

@@ -31,7 +31,7 @@ default = 3
 
 def study(tmp_path: Path, text: str) -> Study:
     path = tmp_path / "study.toml"
-    path.write_text(text)
+    path.write_text(text if "entry" in text else f'entry = "toy:run"\n{text}')
     return load_study(path)
 
 
@@ -144,3 +144,18 @@ def test_the_command_writes_targets_that_can_be_read_back(tmp_path: Path) -> Non
     assert ended.value.code == 0
     assert targets[3]["target"] == "g025-n16000"
     assert targets[3]["design"]["settings"]["n_samples"] == 16000
+
+
+def test_our_own_training_s_designs_are_completed_with_its_defaults(tmp_path: Path) -> None:
+    text = (
+        'name = "a"\nentry = "runner.experiment:run_experiment"\n[design]\ngood_view_fraction = 0.5\nn_samples = 1e4\n'
+    )
+    (design,) = study(tmp_path, text).all_designs()
+
+    assert {"good_view_fraction", "n_samples", "encoder.width", "world.hash"} <= set(design.settings)
+
+
+def test_a_misspelt_setting_of_our_own_training_is_refused_at_once(tmp_path: Path) -> None:
+    text = 'name = "a"\nentry = "runner.experiment:run_experiment"\n[design]\ngood_view_fraction = 0.5\nn_sample = 1\n'
+    with pytest.raises(ForecastError, match=r"study a: .*n_sample"):
+        study(tmp_path, text).all_designs()
