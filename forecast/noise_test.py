@@ -54,15 +54,20 @@ def replicate_test(errors: Sequence[Array], *, delta: float = 1.0, alpha: float 
     """The primary test: `errors` holds per target its outcomes minus the point, at least two of each.
 
     u_i = mean(e_i)^2 - s_i^2 / n_i - delta^2 s_i^2 has mean b_i^2 - delta^2 sigma_i^2; s_i^2 is the target's own
-    variance (a pooled one would break the level where noise differs). Raises ValueError for fewer than two
-    targets or replicates, and where no seed moved any outcome.
+    variance (a pooled one would break the level where noise differs). The level is that of "as good" for these
+    targets; "worse" is said somewhat too often at the margin (7 to 10 % at alpha 5 % with 2 replicates, since u is
+    skewed), and so is "as good" (up to 11 %) if few targets stand for a population of them.
+    Raises ValueError for fewer than two targets or replicates, and where no seed moved any outcome.
     """
     if len(errors) < 2 or any(len(group) < 2 for group in errors):
         raise ValueError("the replicate test needs at least 2 targets with at least 2 replicates each")
-    means = np.array([np.mean(group) for group in errors])
-    variances = np.array([np.var(group, ddof=1) for group in errors])
     counts = np.array([len(group) for group in errors], dtype=np.float64)
-    if not np.any(variances > 0):
+    runs = np.concatenate([np.asarray(group, dtype=np.float64) for group in errors])
+    starts = np.concatenate([[0], np.cumsum(counts[:-1])]).astype(np.int64)
+    means = np.add.reduceat(runs, starts) / counts
+    deviations = runs - np.repeat(means, counts.astype(np.int64))
+    variances = np.add.reduceat(deviations**2, starts) / (counts - 1)
+    if all(np.ptp(group) == 0 for group in errors):
         raise ValueError("seed had no effect: all replicates of every target are identical")
     bias = means**2 - variances / counts
     lower, upper, estimate = _interval(bias - delta**2 * variances, alpha)
@@ -76,7 +81,7 @@ def replicate_test(errors: Sequence[Array], *, delta: float = 1.0, alpha: float 
         lower=lower,
         upper=upper,
         margin=0.0,
-        rmse=float(np.sqrt(np.mean(np.concatenate(list(errors)) ** 2))),
+        rmse=float(np.sqrt(np.mean(runs**2))),
         sigma=sigma,
         degrees_of_freedom=int(np.sum(counts - 1)),
         targets=len(errors),
@@ -189,7 +194,7 @@ def _cdf(f: float, m: int, df: int, noncentrality: float) -> float:
     half = noncentrality / 2
     reach = 12 * math.sqrt(half) + 30
     k = np.arange(max(0, math.floor(half - reach)), math.ceil(half + reach))
-    weights = stats.poisson.pmf(k, half)
+    weights = np.exp(special.xlogy(k, half) - half - special.gammaln(k + 1))
     return float(np.sum(weights * special.betainc(m / 2 + k, df / 2, m * f / (m * f + df))))
 
 

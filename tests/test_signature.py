@@ -1,0 +1,121 @@
+"""Signatures, with ssh-keygen as the oracle."""
+
+import subprocess
+
+import pytest
+from registration_cases import make_key
+
+from forecast.errors import CheckFailed, ForecastError
+from prereg.signature import NAMESPACE, allowed_principal, public_key_of, sign, verify_signature
+
+DATA = b"what is signed\n"
+
+
+@pytest.mark.parametrize("kind", ["ed25519", "ecdsa", "rsa"])
+def test_what_ssh_keygen_signs_verifies_and_other_bytes_do_not(tmp_path, kind):
+    key = make_key(tmp_path / "key", kind=kind)
+    armoured = sign(DATA, key)
+
+    assert public_key_of(key) == verify_signature(DATA, armoured)
+    with pytest.raises(CheckFailed, match="does not match"):
+        verify_signature(DATA + b" ", armoured)
+
+
+def test_the_fingerprint_is_that_of_ssh_keygen(tmp_path):
+    key = make_key(tmp_path / "key")
+    printed = subprocess.run(["ssh-keygen", "-l", "-f", key], capture_output=True, text=True, check=True).stdout
+
+    assert printed.split()[1] == public_key_of(key).fingerprint
+
+
+def test_a_public_key_is_derived_where_none_lies_beside(tmp_path):
+    key = make_key(tmp_path / "key")
+    expected = public_key_of(key)
+    key.with_name("key.pub").unlink()
+
+    assert expected == public_key_of(key)
+
+
+def test_another_namespace_is_refused(tmp_path):
+    key = make_key(tmp_path / "key")
+    command = ["ssh-keygen", "-Y", "sign", "-n", "git", "-f", str(key)]
+    armoured = subprocess.run(command, input=DATA, capture_output=True, check=True).stdout
+
+    with pytest.raises(CheckFailed, match=f"'git', not '{NAMESPACE}'"):
+        verify_signature(DATA, armoured)
+
+
+def test_every_changed_byte_of_a_signature_is_caught_unless_it_only_breaks_lines(tmp_path):
+    armoured = sign(DATA, make_key(tmp_path / "key"))
+    passed = []
+    for i in range(len(armoured)):
+        for other in {0, 10, 13, 32, 65, 255, armoured[i] ^ 1, armoured[i] ^ 128} - {armoured[i]}:
+            changed = armoured[:i] + bytes([other]) + armoured[i + 1 :]
+            try:
+                verify_signature(DATA, changed)
+                passed.append((i, other))
+            except CheckFailed:
+                pass
+
+    assert passed == []
+
+
+@pytest.mark.parametrize(
+    "armoured",
+    [
+        b"",
+        b"\n",
+        b"-----BEGIN SSH SIGNATURE-----\n-----END SSH SIGNATURE-----\n",
+        b"-----BEGIN SSH SIGNATURE-----\n!!!!\n-----END SSH SIGNATURE-----\n",
+        b"-----BEGIN SSH SIGNATURE-----\nAAAA\n-----END SSH SIGNATURE-----\n",
+        b"-----BEGIN SSH SIGNATURE-----\nU1NIU0lHAAAAAf////8=\n-----END SSH SIGNATURE-----\n",
+    ],
+)
+def test_what_is_no_signature_is_a_verification_error(armoured):
+    with pytest.raises(CheckFailed):
+        verify_signature(DATA, armoured)
+
+
+def test_a_missing_key_says_how_to_make_one(tmp_path):
+    with pytest.raises(ForecastError, match="ssh-keygen -t ed25519"):
+        sign(DATA, tmp_path / "none")
+
+
+def test_a_passphrase_without_an_agent_is_an_error_not_a_hang(tmp_path, monkeypatch):
+    key = make_key(tmp_path / "key", passphrase="secret")
+    monkeypatch.setenv("SSH_ASKPASS", "/bin/false")
+    monkeypatch.setenv("SSH_ASKPASS_REQUIRE", "force")
+
+    with pytest.raises(ForecastError, match="could not sign"):
+        sign(DATA, key)
+
+
+def test_an_agent_signs_with_the_public_file_alone(tmp_path, monkeypatch):
+    key = make_key(tmp_path / "key")
+    agent = subprocess.Popen(["ssh-agent", "-D", "-a", str(tmp_path / "agent")], stdout=subprocess.DEVNULL)
+    try:
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "agent"))
+        add = ["ssh-add", "-q", str(key)]
+        for _ in range(500):  # until the agent listens
+            if (tmp_path / "agent").exists() and subprocess.run(add, capture_output=True, check=False).returncode == 0:
+                break
+        key.unlink()
+
+        assert verify_signature(DATA, sign(DATA, tmp_path / "key.pub")).kind == "ssh-ed25519"
+    finally:
+        agent.terminate()
+        agent.wait()
+
+
+def test_allowed_signers_names_the_key_the_principal_and_the_time(tmp_path):
+    key = make_key(tmp_path / "key")
+    armoured, line = sign(DATA, key), public_key_of(key).line
+    allowed = tmp_path / "allowed signers"
+    allowed.write_text(f'"Zoë 🦊" valid-before="20270101" {line}\n', encoding="utf-8")
+
+    def said(principal, at=None):
+        return allowed_principal(DATA, armoured, principal=principal, allowed_signers=allowed, at=at)
+
+    assert said("Zoë 🦊", "20261231000000") is None
+    assert said("Zoë", "20261231000000") is not None
+    assert "expired" in said("Zoë 🦊", "20270102000000")
