@@ -17,7 +17,7 @@ __all__ = ["Attempt", "JobState", "close_attempt", "job_id", "now", "open_attemp
 class JobState(Record):
     """What a job says of itself, beside its list."""
 
-    state: Literal["waiting", "running", "finished", "failed"]
+    state: Literal["waiting", "running", "finished", "failed", "stopped"]
     host: str
     pid: int
     created: float
@@ -93,4 +93,7 @@ def this_process() -> tuple[str, int, float]:
 
 def job_id() -> str | None:
     """The id of the job in which we run, None outside of one."""
+    array, task = os.environ.get("SLURM_ARRAY_JOB_ID"), os.environ.get("SLURM_ARRAY_TASK_ID")
+    if array and task:
+        return f"{array}_{task}"
     return os.environ.get("SLURM_JOB_ID") or os.environ.get("SUBMITIT_LOCAL_JOB_ID")

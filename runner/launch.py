@@ -14,7 +14,7 @@ from forecast.errors import ForecastError
 from forecast.files import canonical_json, write_atomically
 from runner.attempt import now
 from runner.claim import exclusive
-from runner.job import JobList
+from runner.joblist import JobList
 from runner.living import jobs_of
 from runner.presets import ExecutorChoice, Preset
 from runner.snapshot import Snapshot, job_environment, take_snapshot

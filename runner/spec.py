@@ -91,6 +91,11 @@ class RunFolder:
         return self.path / "progress.json"
 
     @property
+    def checkpoint(self) -> Path:
+        """The saved state of a run that is to be continued."""
+        return self.path / "checkpoint"
+
+    @property
     def lock(self) -> Path:
         """Held by the job that does this run, so that no two do."""
         return self.path / "lock"
