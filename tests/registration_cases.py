@@ -45,7 +45,7 @@ def target_body(name: str, point: float, *, replicates: int, width: float = 1.5,
 
 def statement_body(*, targets: int = 10, replicates: int = 3, deadline: str = "2999-12-31") -> dict[str, Any]:
     """A registration as plain JSON values; change what a test is about."""
-    claims = [target_body(f"t{i:03d}", 0.3 + 0.02 * i, replicates=replicates, n=1000 * (i + 1)) for i in range(targets)]
+    claims = [target_body(f"t{i:03d}", 0.3 + 0.01 * i, replicates=replicates, n=1000 * (i + 1)) for i in range(targets)]
     return {
         "claim": "the law forecasts new runs as well as a rerun would",
         "refuted_by": "the primary test says WORSE THAN SEED NOISE",

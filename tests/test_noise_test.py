@@ -98,7 +98,7 @@ def scale_of(kind, targets):
     return np.geomspace(0.4, 2.5, targets) if kind == "heteroscedastic" else np.ones(targets)
 
 
-def share(kind, b, *, targets, replicates, rng, trials=1500, label="as good"):
+def share(kind, b, *, targets, replicates, rng, trials=1000, label="as good"):
     """How often `label` is said when the law errs by b x each target's own noise, signs alternating."""
     bias = b * scale_of(kind, targets) * np.where(np.arange(targets) % 2, 1, -1)
     errors = noise_of(kind, rng, (trials, targets, replicates)) + bias[:, None]
@@ -111,7 +111,7 @@ def test_at_the_margin_as_good_is_said_at_most_as_often_as_alpha(kind, targets, 
     rng = np.random.default_rng(3)
     error = share(kind, 1.0, targets=targets, replicates=replicates, rng=rng)
 
-    assert error <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / 1500)
+    assert error <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / 1000)
 
 
 @pytest.mark.parametrize(("kind", "most"), [("normal", 0.08), ("t5", 0.11), ("heteroscedastic", 0.08)])
@@ -132,7 +132,7 @@ def test_a_perfect_law_passes_with_85_targets_of_two_replicates(kind, least):
 def test_pooling_the_variance_would_break_the_level_where_noise_differs():
     """The twin: the same test with one variance for all targets, which the reason above forbids."""
     rng = np.random.default_rng(6)
-    targets, replicates, trials = 40, 3, 1500
+    targets, replicates, trials = 40, 3, 300
     scale = scale_of("heteroscedastic", targets)
     bias = np.where(scale < 1, 1.6, 0.0)  # mean(b^2) is above the margin of the noise that these targets have
     errors = noise_of("heteroscedastic", rng, (trials, targets, replicates)) + bias[:, None]
@@ -186,4 +186,4 @@ def test_inconclusive_comes_with_the_seeds_that_would_decide():
     assert result.label == "inconclusive"
     assert needed is not None
     assert replicate_power([needed] * 8, curve_error=result.curve_error, rng=rng) > 0.7
-    assert seeds_needed(single_run_test(PUBLISHED, sigma=0.0068, df=M), rng=rng) is None
+    assert seeds_needed(single_run_test(PUBLISHED, sigma=0.006, df=M), rng=rng) is None
