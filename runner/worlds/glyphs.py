@@ -80,7 +80,7 @@ def load_glyphs(folder: Path | None = None) -> Glyphs:
     with np.load(folder / "images.npz") as arrays:
         pixels, drawn = arrays["pixels"], arrays["drawn"]
     names = manifest["languages"]
-    reference = np.load(folder / "reference.npy") if (folder / "reference.npy").exists() else None
+    reference, reference_hash = _reference(folder)
     return Glyphs(
         hash=sha256_hex(raw),
         test=np.array([scene["split"] == "test" for scene in scenes]),
@@ -89,8 +89,21 @@ def load_glyphs(folder: Path | None = None) -> Glyphs:
         drawn=drawn,
         texts=tuple(scenes[s]["texts"][names[source]] for s, source in zip(scene, sources, strict=True)),
         reference=reference,
-        reference_hash=None if reference is None else sha256_hex((folder / "reference.npy").read_bytes()),
+        reference_hash=reference_hash,
     )
+
+
+def _reference(folder: Path) -> tuple[Array | None, str | None]:
+    """The image features and their hash, checked against the record of their training; None before that."""
+    file = folder / "reference.npy"
+    if not file.exists():
+        return None, None
+    found = sha256_hex(file.read_bytes())
+    recorded = json.loads((folder / "reference.json").read_bytes())["sha256"]
+    if found != recorded:
+        raise ForecastError(f"{file} has sha256 {found}, its record says {recorded}; train the reference anew")
+    features: Array = np.load(file, allow_pickle=False)
+    return features, found
 
 
 @cache

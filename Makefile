@@ -1,0 +1,44 @@
+# Two commands matter: `make demo` runs the whole loop, `make test` the whole suite.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+JOBS ?= 2
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+export PIP_CONSTRAINT = $(CURDIR)/constraints.txt
+
+.PHONY: demo test lint wheel pilot clean
+
+demo: $(VENV)/.demo
+	@$(BIN)/platocast demo --jobs $(JOBS) --installed-in "$$(cat $(VENV)/.demo)"
+
+test: $(VENV)/.test lint
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# The shipped pilot ledger, from nothing: about an hour on two cores; what is finished is never repeated.
+pilot: $(VENV)/.demo
+	$(BIN)/platocast launch data/studies/glyphs-pilot.toml --folder runs/glyphs-pilot --jobs $(JOBS)
+	$(BIN)/platocast collect runs/glyphs-pilot --ledger data/runs/glyphs-pilot.jsonl
+
+wheel: $(VENV)/.test
+	$(BIN)/python -m build --outdir dist
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+# What `platocast demo` needs; the file keeps how many seconds it took.
+$(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "installing into $(VENV) ..."
+	@start=$$(date +%s); $(BIN)/python -m pip install --quiet -e '.[train]' && \
+	  echo $$(( $$(date +%s) - start )) > $@ && echo "installed in $$(cat $@) s"
+
+$(VENV)/.test: $(VENV)/.demo
+	@$(BIN)/python -m pip install --quiet -e '.[train,world,test]'
+	@touch $@
+
+clean:
+	rm -rf build dist *.egg-info reports/demo

@@ -1,0 +1,56 @@
+import dataclasses
+
+import numpy as np
+import pytest
+
+from forecast.errors import ForecastError
+from runner.evaluation import PRIMARY, caption_draws, evaluate_text
+from runner.settings import complete_settings
+from runner.worlds.glyphs import load_glyphs
+
+FULL = complete_settings({"good_view_fraction": 1.0, "n_samples": 1000, "evaluation.draws": 4})
+
+
+def scores(codes: np.ndarray) -> dict[str, float]:
+    return {e.metric.name: e.value for e in evaluate_text(codes.astype(np.float32), load_glyphs(), FULL)}
+
+
+def test_texts_that_carry_their_scenes_reference_score_one_everywhere():
+    world = load_glyphs()
+
+    assert {1.0} == set(scores(world.reference[world.tokens.scene]).values())
+
+
+def test_random_codes_score_chance_on_every_metric():
+    world = load_glyphs()
+    rng = np.random.default_rng(0)
+    for evaluation in evaluate_text(rng.standard_normal((len(world.texts), 64)), world, FULL):
+        chance = evaluation.metric.chance
+
+        assert evaluation.value == pytest.approx(chance, abs=0.5 * chance + 0.004)
+
+
+def test_value_is_the_share_of_hits_and_chance_is_stated():
+    world = load_glyphs()
+    codes = np.random.default_rng(1).standard_normal((len(world.texts), 64))
+    for evaluation in evaluate_text(codes, world, FULL):
+        assert evaluation.value == sum(evaluation.hits) / (len(evaluation.hits) * evaluation.trials)
+        if evaluation.metric.name == PRIMARY:
+            assert evaluation.metric.chance == 10 / 299
+            assert len(evaluation.hits) == 300
+
+
+def test_each_scene_speaks_with_one_of_its_own_texts_and_draws_belong_to_the_design():
+    table = load_glyphs().tokens
+    rows = caption_draws(table, draws=5, seed=0)
+
+    np.testing.assert_array_equal(np.tile(np.arange(len(table.count)), (5, 1)), table.scene[rows])
+    np.testing.assert_array_equal(rows, caption_draws(table, draws=5, seed=0))
+    assert not np.array_equal(rows, caption_draws(table, draws=5, seed=1))
+
+
+def test_a_world_without_a_reference_is_refused():
+    world = dataclasses.replace(load_glyphs(), reference=None, reference_hash=None)
+
+    with pytest.raises(ForecastError, match="no reference features"):
+        evaluate_text(np.ones((len(world.texts), 4)), world, FULL)
