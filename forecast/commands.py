@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+import forecast.commands_data
 import forecast.commands_fit
 
 __all__ = ["add_to"]
@@ -11,4 +12,5 @@ __all__ = ["add_to"]
 
 def add_to(app: typer.Typer) -> None:
     """Register this package's commands on `app`."""
+    forecast.commands_data.add_to(app)
     forecast.commands_fit.add_to(app)

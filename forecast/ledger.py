@@ -138,8 +138,11 @@ class LedgerAppend:
 
     def add(self, run: Run) -> bool:
         """Take `run` up; False if the ledger holds it already. Raises Conflict."""
-        line = run_line(run)
-        at = self.lines.setdefault(run.run_id, len(self._offsets))
+        return self.add_line(run.run_id, run_line(run))
+
+    def add_line(self, run_id: str, line: bytes) -> bool:
+        """The same for the line (with its line feed) of a run that is known to be valid."""
+        at = self.lines.setdefault(run_id, len(self._offsets))
         if at == len(self._offsets):
             self._offsets.append(self._end)
             self._file.write(line)
@@ -147,9 +150,9 @@ class LedgerAppend:
             return True
         known = self._line(at)
         if known != line:
-            before = Run.model_validate_json(known)
+            before, run = Run.model_validate_json(known), Run.model_validate_json(line)
             if not same_run(before, run):
-                raise Conflict(run.run_id, at, difference(before, run))
+                raise Conflict(run_id, at, difference(before, run))
         return False
 
     def _copy(self) -> None:

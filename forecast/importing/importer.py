@@ -1,0 +1,127 @@
+"""From a foreign table to a ledger: all rows or none, unless bad ones may be left out."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+from forecast.errors import BadRows, ForecastError
+from forecast.importing.columns import Choices, Column, assign
+from forecast.importing.opening import open_table
+from forecast.importing.rows import BadRow, RowMaker
+from forecast.importing.table import Table
+from forecast.ledger import Conflict, LedgerAppend
+from forecast.records import Run
+
+__all__ = ["Imported", "columns_of", "import_file", "runs_from"]
+
+_SAMPLE = 1000
+_MOST_PROBLEMS = 1000
+
+Progress = Callable[[int], None]
+
+
+@dataclass
+class Imported:
+    """What an import did.
+
+    rows: read; added: new runs; known: rows that the ledger (or the file) had already; left_out: rows that were
+    not imported; left: one sentence for each rule that they break.
+    """
+
+    columns: list[Column]
+    rows: int = 0
+    added: int = 0
+    known: int = 0
+    left_out: int = 0
+    left: list[str] = field(default_factory=list)
+
+
+def columns_of(table: Table, choices: Choices) -> list[Column]:
+    """The meaning of each column of `table`, by `choices` and by guessing."""
+    sample = [cells for _, cells in islice(table.rows(), _SAMPLE)]
+    if not sample:
+        raise ForecastError(f"{table.source} has a header and no row; give a file with at least one run")
+    return assign(table.source, table.columns, sample, choices)
+
+
+def import_file(
+    path: Path | str,
+    ledger: Path | str,
+    choices: Choices | None = None,
+    *,
+    skip_bad: bool = False,
+    progress: Progress | None = None,
+) -> Imported:
+    """Append the runs in the file at `path` to `ledger`; what is there already is not added again.
+
+    Raises BadRows with row, column, rule and fix where a row breaks one; nothing is added then.
+    skip_bad: leave such rows out and list them instead.
+    """
+    choices = choices or Choices()
+    table = open_table(Path(path))
+    columns = columns_of(table, choices)
+    with LedgerAppend(ledger) as book:
+        result = _import(table, columns, choices, book, skip_bad, progress)
+        if result.left and not skip_bad:
+            raise BadRows(table.source, result.left)
+        if not result.added and not result.known:
+            raise ForecastError(f"{table.source}: none of its {result.rows} row(s) can be imported; see the rules")
+    return result
+
+
+def runs_from(path: Path | str, choices: Choices | None = None) -> list[Run]:
+    """The runs in the foreign file at `path`, without a ledger. Raises BadRows."""
+    choices = choices or Choices()
+    table = open_table(Path(path))
+    maker = RowMaker(columns_of(table, choices), choices, table.source)
+    runs: dict[str, Run] = {}
+    problems: list[str] = []
+    for number, cells in table.rows():
+        try:
+            run = Run.model_validate_json(maker.line(number, cells)[1])
+        except BadRow as error:
+            problems += error.problems
+            continue
+        known = runs.setdefault(run.run_id, run)
+        if known is not run and known != run:
+            problems.append(f"row {number}, column {maker.id_column}: {run.run_id!r} stands twice with two outcomes")
+    if problems:
+        raise BadRows(table.source, problems)
+    return list(runs.values())
+
+
+def _import(
+    table: Table, columns: list[Column], choices: Choices, book: LedgerAppend, skip_bad: bool, progress: Progress | None
+) -> Imported:
+    result = Imported(columns)
+    maker = RowMaker(columns, choices, table.source)
+    origin = array("Q")
+    for number, cells in table.rows():
+        result.rows += 1
+        try:
+            run_id, line = maker.line(number, cells)
+            if book.add_line(run_id, line):
+                result.added += 1
+                origin.append(number)
+            else:
+                result.known += 1
+        except BadRow as error:
+            result.left_out += 1
+            result.left += error.problems
+        except Conflict as error:
+            result.left_out += 1
+            own = error.index - book.known_before
+            where = f"in row {origin[own]}" if own >= 0 else f"in {book.path}"
+            result.left.append(
+                f"row {number}, column {maker.id_column}: {run_id!r} stands {where} for another run "
+                f"({error.difference}); one id is one run: correct the row or give it an id of its own"
+            )
+        if len(result.left) >= _MOST_PROBLEMS and not skip_bad:
+            break
+        if progress is not None and result.rows % 2000 == 0:
+            progress(result.rows)
+    return result
