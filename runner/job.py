@@ -142,4 +142,8 @@ def _say(
 
 
 if __name__ == "__main__":
-    do_jobs(sys.argv[1])
+    if len(sys.argv) == 3:  # a SLURM array: its folder, and the number of its first list
+        number = int(sys.argv[2]) + int(os.environ["SLURM_ARRAY_TASK_ID"])
+        do_jobs(str(Path(sys.argv[1]) / f"job-{number:04d}.json"))
+    else:
+        do_jobs(sys.argv[1])

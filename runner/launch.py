@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import socket
+import subprocess
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,7 +46,7 @@ def plan(
 ) -> Plan:
     """Which of `specs` need a job, dealt to jobs. `limit`: at most so many runs."""
     _refuse_doubles(specs)
-    with_jobs = {run for job in jobs_of(folder) if job.alive for run in job.runs}
+    with_jobs = {run for job in jobs_of(folder) if job.alive is not False for run in job.runs}
     finished, failed, busy, to_do = [], [], [], []
     for spec in specs:
         status = _status(folder, spec)
@@ -111,17 +113,19 @@ def launch(
         for spec in planned.to_do:
             write_atomically(run_folder(folder, spec.run_id).spec, canonical_json(spec.model_dump(mode="json")))
         submission = _new_submission(folder)
-        paths = _write_lists(
-            folder, submission, planned, snapshot, slots=choice.jobs if preset.kind == "local" else None
-        )
-        _submit(submission, paths, job_environment(snapshot.path), preset)
+        paths = _write_lists(folder, submission, planned, snapshot, choice, preset)
+        _submit(submission, paths, job_environment(snapshot.path), preset, specs[0])
     return planned, submission
 
 
-def _submit(submission: Path, paths: Sequence[Path], environment: dict[str, str], preset: Preset) -> None:
+def _submit(
+    submission: Path, paths: Sequence[Path], environment: dict[str, str], preset: Preset, first: JobSpec
+) -> None:
+    record: dict[str, Any] = {"executor": preset.kind, "host": socket.gethostname(), "at": time.time(), "jobs": []}
+    if preset.kind == "slurm":
+        _submit_to_slurm(submission, len(paths), environment, preset, first, record)
+        return
     from runner.local import run_here, submit_local  # loads submitit
-
-    record: dict[str, Any] = {"executor": preset.kind, "host": socket.gethostname(), "jobs": []}
 
     def submitted(path: Path, job_id: str, pid: int | None, created: float | None) -> None:
         record["jobs"].append({"list": path.name, "job_id": job_id, "pid": pid, "created": created})
@@ -129,12 +133,30 @@ def _submit(submission: Path, paths: Sequence[Path], environment: dict[str, str]
 
     if preset.kind == "local":
         submit_local(paths, environment, submitted)
-    elif preset.kind == "debug":
+        return
+    write_atomically(submission / "submitted.json", json.dumps(record, indent=1).encode())
+    for path in paths:
+        run_here(path, environment)
+
+
+def _submit_to_slurm(
+    submission: Path, count: int, environment: dict[str, str], preset: Preset, first: JobSpec, record: dict[str, Any]
+) -> None:
+    """Names are on disk before sbatch is called: whoever launches next can ask SLURM what became of them."""
+    from runner.slurm import array_names, submit_arrays  # loads submitit
+
+    name = f"pc-{first.registration[:16]}" if first.registration else f"pc-{first.study[:40]}"
+    arrays = array_names(name, count)
+    record["arrays"] = [{"name": n, "first": start, "count": size, "job_id": None} for n, start, size in arrays]
+    write_atomically(submission / "submitted.json", json.dumps(record, indent=1).encode())
+
+    def submitted(name: str, job_id: str) -> None:
+        for array in record["arrays"]:
+            if array["name"] == name:
+                array["job_id"] = job_id
         write_atomically(submission / "submitted.json", json.dumps(record, indent=1).encode())
-        for path in paths:
-            run_here(path, environment)
-    else:
-        raise ForecastError("SLURM presets are not supported yet; use --executor local")
+
+    submit_arrays(arrays, submission, environment, preset, submitted)
 
 
 def _hold(folder: Path, specs: Sequence[JobSpec]) -> None:
@@ -181,7 +203,21 @@ def _new_submission(folder: Path) -> Path:
     return path
 
 
-def _write_lists(folder: Path, submission: Path, planned: Plan, snapshot: Snapshot, *, slots: int | None) -> list[Path]:
+def _gpus() -> tuple[str, ...]:
+    """The GPUs that local jobs may use: those of CUDA_VISIBLE_DEVICES, or all that nvidia-smi lists."""
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if named is not None:
+        return tuple(part.strip() for part in named.split(",") if part.strip() and part.strip() != "-1")
+    try:
+        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=20, check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ()
+    return tuple(str(k) for k, line in enumerate(listed.splitlines()) if line.startswith("GPU"))
+
+
+def _write_lists(
+    folder: Path, submission: Path, planned: Plan, snapshot: Snapshot, choice: ExecutorChoice, preset: Preset
+) -> list[Path]:
     submitted, paths = now(), []
     for number, specs in enumerate(planned.lists):
         content = JobList(
@@ -193,7 +229,11 @@ def _write_lists(folder: Path, submission: Path, planned: Plan, snapshot: Snapsh
             code_commit=snapshot.commit,
             code_dirty=snapshot.dirty,
             submitted=submitted,
-            slots=slots,
+            slots=choice.jobs if preset.kind == "local" else None,
+            gpus=_gpus() if preset.kind == "local" else (),
+            limit_s=preset.time_min * 60 if preset.kind == "slurm" else None,
+            signal_delay_s=preset.signal_delay_s,
+            requeues=preset.requeues,
         )
         path = submission / f"job-{number:04d}.json"
         write_atomically(path, content.model_dump_json(indent=1).encode())

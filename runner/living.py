@@ -4,29 +4,40 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterator
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pydantic
 
 from runner.attempt import JobState
+from runner.slurm_queue import QueuedJob, SlurmAway, query, verdict
 
 __all__ = ["Job", "jobs_of", "process_lives"]
+
+Ask = Callable[[Sequence[str]], dict[tuple[str, int], QueuedJob]]
 
 
 @dataclass(frozen=True)
 class Job:
-    """One submitted job. alive is None where it cannot be known from here (another machine)."""
+    """One submitted job. alive is None where it cannot be known from here.
+
+    reason: why it waits, or how it ended. array: the SLURM array's unique name and the task's index.
+    """
 
     submission: str
     name: str
+    executor: str
     job_id: str | None
     runs: tuple[str, ...]
     state: Literal["waiting", "running", "finished", "failed", "lost", "unknown"]
     alive: bool | None
     reason: str | None = None
+    array: tuple[str, int] | None = None
+    submitted_s_ago: float = 0
+    patience_s: float = 60
 
 
 def process_lives(host: str, pid: int, created: float) -> bool | None:
@@ -42,39 +53,112 @@ def process_lives(host: str, pid: int, created: float) -> bool | None:
         return False
 
 
-def jobs_of(folder: Path) -> Iterator[Job]:
-    """Every job that was ever submitted for `folder`, oldest first."""
+def jobs_of(folder: Path, *, ask: Ask = query) -> list[Job]:
+    """Every job that was ever submitted for `folder`, oldest first. SLURM is asked once, for all that may live."""
+    jobs = []
     for submission in sorted((folder / "submissions").glob("[0-9]*")):
-        known = _submitted(submission)
+        record = _json(submission / "submitted.json") or {}
+        known = {job["list"]: job for job in record.get("jobs", [])}
         for path in sorted(submission.glob("job-*.json")):
-            yield _job(submission, path, known)
+            arrays = record.get("arrays", [])
+            jobs.append(
+                _slurm_job(submission, path, record, arrays)
+                if arrays
+                else _local_job(submission, path, known.get(path.name), record)
+            )
+    return _asked(jobs, ask)
 
 
-def _submitted(submission: Path) -> dict[str, dict[str, object]]:
-    try:
-        content = json.loads((submission / "submitted.json").read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return {job["list"]: job | {"host": content["host"]} for job in content["jobs"]}
-
-
-def _job(submission: Path, path: Path, known: dict[str, dict[str, object]]) -> Job:
-    runs = tuple(json.loads(path.read_bytes())["runs"])
-    record = known.get(path.name)
-    said = _said(path.with_suffix(".state"))
-    job_id = said.job_id if said else str(record["job_id"]) if record else None
+def _local_job(submission: Path, path: Path, known: dict[str, Any] | None, record: dict[str, Any]) -> Job:
+    said, runs = _said(path), _runs(path)
+    job_id = said.job_id if said else str(known["job_id"]) if known else None
+    job = Job(submission.name, path.stem, record.get("executor", "local"), job_id, runs, "lost", False)
     if said and said.state in ("finished", "failed"):
-        return Job(submission.name, path.stem, job_id, runs, said.state, False, said.reason)
+        return replace(job, state=said.state, reason=said.reason)
     alive = [process_lives(said.host, said.pid, said.created)] if said else []
-    if record and record.get("pid"):
-        alive.append(process_lives(str(record["host"]), int(str(record["pid"])), float(str(record["created"]))))
-    living = True if True in alive else None if None in alive else False
-    state = (said.state if said else "waiting") if living else "unknown" if living is None else "lost"
-    return Job(submission.name, path.stem, job_id, runs, state, living)
+    if known and known.get("pid"):
+        alive.append(process_lives(record["host"], known["pid"], known["created"]))
+    if True in alive:
+        return replace(job, state="running" if said and said.state == "running" else "waiting", alive=True)
+    if None in alive:
+        return replace(job, state="unknown", alive=None, reason="runs on another machine")
+    return replace(job, reason=said.reason if said and said.state == "stopped" else None)
+
+
+def _slurm_job(submission: Path, path: Path, record: dict[str, Any], arrays: list[dict[str, Any]]) -> Job:
+    """As its own files say; SLURM is asked about it afterwards if they do not say that it has ended."""
+    number = int(path.stem.split("-")[1])
+    array = next(a for a in arrays if a["first"] <= number < a["first"] + a["count"])
+    said, task = _said(path), number - array["first"]
+    job = Job(
+        submission=submission.name,
+        name=path.stem,
+        executor="slurm",
+        job_id=f"{array['job_id']}_{task}" if array["job_id"] else said.job_id if said else None,
+        runs=_runs(path),
+        state="unknown",
+        alive=None,
+        array=(array["name"], task),
+        submitted_s_ago=time.time() - record["at"],
+        patience_s=60 if array["job_id"] else 15,
+    )
+    if said and said.state in ("finished", "failed"):
+        return replace(job, state=said.state, alive=False, reason=said.reason)
+    return job
+
+
+def _asked(jobs: list[Job], ask: Ask) -> list[Job]:
+    names = sorted({job.array[0] for job in jobs if job.array and job.alive is None})
+    if not names:
+        return jobs
+    try:
+        found = ask(names)
+    except SlurmAway as away:
+        reason = f"SLURM does not answer ({away})"
+        return [replace(job, reason=reason) if job.array and job.alive is None else job for job in jobs]
+    return [_judged(job, found.get(job.array)) if job.array and job.alive is None else job for job in jobs]
+
+
+def _judged(job: Job, queued: QueuedJob | None) -> Job:
+    word = verdict(queued, submitted_s_ago=job.submitted_s_ago, patience_s=job.patience_s)
+    job_id = queued.job_id if queued else job.job_id
+    if word == "unknown":
+        return replace(job, job_id=job_id, reason="SLURM does not know it yet")
+    if word == "ended":
+        return replace(job, job_id=job_id, state="lost", alive=False, reason=_ending(queued))
+    assert queued is not None
+    return replace(job, job_id=job_id, state=word, alive=True, reason=queued.reason or queued.state)
+
+
+_ENDINGS = {
+    "TIMEOUT": "reached its time limit",
+    "OUT_OF_MEMORY": "ran out of memory",
+    "CANCELLED": "was cancelled",
+    "NODE_FAIL": "lost its node",
+    "PREEMPTED": "was preempted",
+}
+
+
+def _ending(queued: QueuedJob | None) -> str:
+    if queued is None:
+        return "SLURM knows no such job (cancelled while it waited, or long forgotten)"
+    words = _ENDINGS.get(queued.state.split()[0], "ended without an outcome")
+    return f"{words} (SLURM: {' '.join([queued.state, queued.reason]).strip()})"
+
+
+def _runs(path: Path) -> tuple[str, ...]:
+    return tuple(json.loads(path.read_bytes())["runs"])
 
 
 def _said(path: Path) -> JobState | None:
     try:
-        return JobState.model_validate_json(path.read_bytes())
+        return JobState.model_validate_json(path.with_suffix(".state").read_bytes())
     except (OSError, pydantic.ValidationError):
+        return None
+
+
+def _json(path: Path) -> dict[str, Any] | None:
+    try:
+        return dict(json.loads(path.read_bytes()))
+    except (OSError, ValueError):
         return None

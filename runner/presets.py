@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from forecast.errors import ForecastError
 from forecast.records import Record
@@ -20,6 +20,8 @@ class Preset(Record):
     time_min: the job's time limit in minutes; memory_gb: per node, in GB.
     signal_delay_s: how long before the limit a job is told to save its state.
     parallel: the most jobs of one array at a time.
+    requeues: how often a run may be stopped by the time limit and go on.
+    container: an OCI bundle for sbatch --container; srun_args: more words for srun.
     setup: shell lines before the job; one that fails ends the job.
     """
 
@@ -39,6 +41,16 @@ class Preset(Record):
     requeues: Annotated[int, Field(ge=0)] = 5
     setup: tuple[str, ...] = ()
     container: str | None = None
+    srun_args: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _the_signal_comes_after_the_start(self) -> Preset:
+        if self.kind == "slurm" and self.time_min * 60 <= self.signal_delay_s + 60:
+            raise ValueError(
+                f"time_min = {self.time_min} must be more than signal_delay_s + 60 s = {self.signal_delay_s + 60} s: "
+                "SLURM may send the signal 60 s early, and before the job listens it kills it"
+            )
+        return self
 
 
 _BUILT_IN = {"local": Preset(kind="local"), "debug": Preset(kind="debug")}

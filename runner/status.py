@@ -15,8 +15,8 @@ from runner.spec import RunFolder
 
 __all__ = ["STATES", "FolderStatus", "RunStatus", "State", "read_status"]
 
-State = Literal["finished", "running", "pending", "failed", "lost"]
-STATES: tuple[State, ...] = ("finished", "running", "pending", "failed", "lost")
+State = Literal["finished", "running", "requeued", "pending", "failed", "lost"]
+STATES: tuple[State, ...] = ("finished", "running", "requeued", "pending", "failed", "lost")
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,10 @@ class FolderStatus:
     @property
     def active(self) -> bool:
         """Whether a job may still change something."""
-        return any(job.alive is not False and job.state != "lost" for job in self.jobs)
+        if any(job.alive for job in self.jobs):
+            return True
+        unsure = {run for job in self.jobs if job.alive is None for run in job.runs}
+        return any(run.run_id in unsure and run.state not in ("finished", "failed") for run in self.runs)
 
 
 def read_status(folder: Path) -> FolderStatus:
@@ -59,41 +62,67 @@ def read_status(folder: Path) -> FolderStatus:
     if not (folder / "runs").is_dir():
         raise ForecastError(f"{folder} holds no runs; give the folder of `platocast launch --folder`")
     jobs = tuple(jobs_of(folder))
-    holders: dict[str, Job] = {run: job for job in jobs if job.alive is not False for run in job.runs}
-    reasons = {run: job.reason for job in jobs if job.reason for run in job.runs}
+    known = _Known(
+        holders={run: job for job in jobs if job.alive is not False for run in job.runs},
+        by_id={job.job_id: job for job in jobs if job.job_id},
+        last={run: job for job in jobs for run in job.runs},
+    )
     paths = sorted(path for path in (folder / "runs").iterdir() if (path / "spec.json").exists())
-    runs = tuple(_run_status(RunFolder(path), holders, reasons) for path in paths)
+    runs = tuple(_run_status(RunFolder(path), known) for path in paths)
     return FolderStatus(runs, jobs, _eta(runs, jobs, folder))
 
 
-def _run_status(run: RunFolder, holders: dict[str, Job], reasons: dict[str, str]) -> RunStatus:
+@dataclass(frozen=True)
+class _Known:
+    """Jobs: the living one that has a run, by job id, and the last one that had a run."""
+
+    holders: dict[str, Job]
+    by_id: dict[str, Job]
+    last: dict[str, Job]
+
+
+def _run_status(run: RunFolder, known: _Known) -> RunStatus:
     attempts = run.attempts
-    count = len(attempts)
+    count, name = len(attempts), run.run_id
     outcome = _json(run.outcome)
     if outcome is not None:
-        return RunStatus(run.run_id, outcome["status"], count, reason=outcome.get("failure"))
-    holder = holders.get(run.run_id)
+        return RunStatus(name, outcome["status"], count, reason=outcome.get("failure"))
+    holder = known.holders.get(name)
     last = _json(attempts[-1]) if attempts else None
     if last and last["status"] == "running":
-        if process_lives(last["host"], last["pid"], last["created"]) is not False:
-            return _running(run, last, count)
-        last |= {"reason": "its process is gone"}
+        job = known.by_id.get(last["job_id"] or "")
+        if _lives(last, job) is not False:
+            return _running(run, last, count, job)
+        last |= {"reason": (job.reason if job else None) or "its process is gone"}
     if holder is not None:
-        return RunStatus(run.run_id, "pending", count, job_id=holder.job_id, reason=f"waits for job {holder.job_id}")
+        waits = f"job {holder.job_id} {holder.state}" + (f": {holder.reason}" if holder.reason else "")
+        if last and last["status"] == "stopped":
+            return RunStatus(name, "requeued", count, job_id=holder.job_id, reason=f"after {last['reason']}; {waits}")
+        return RunStatus(name, "pending", count, job_id=holder.job_id, reason=waits)
+    ended = known.last.get(name)
     if last is None:
-        return RunStatus(run.run_id, "pending", count, reason=reasons.get(run.run_id) or "has no job; launch again")
-    return RunStatus(run.run_id, "lost", count, job_id=last["job_id"], reason=f"{last['reason']}; launch again")
+        reason = f"its job {ended.reason}; launch again" if ended and ended.reason else "has no job; launch again"
+        return RunStatus(name, "pending", count, reason=reason)
+    return RunStatus(name, "lost", count, job_id=last["job_id"], reason=f"{last['reason']}; launch again")
 
 
-def _running(run: RunFolder, last: dict[str, Any], count: int) -> RunStatus:
+def _lives(attempt: dict[str, Any], job: Job | None) -> bool | None:
+    """Whether an attempt that says "running" is; on SLURM as the queue says, for its process is elsewhere."""
+    if job is not None and job.executor == "slurm":
+        return job.alive
+    return process_lives(attempt["host"], attempt["pid"], attempt["created"])
+
+
+def _running(run: RunFolder, last: dict[str, Any], count: int, job: Job | None) -> RunStatus:
     seen = _json(run.progress)
+    unsure = job.reason if job is not None and job.alive is None else None
     number = int(last["number"])
     if not seen or seen["attempt"] != number or not seen["total"]:
-        return RunStatus(run.run_id, "running", count, job_id=last["job_id"])
+        return RunStatus(run.run_id, "running", count, job_id=last["job_id"], reason=unsure)
     share = seen["done"] / seen["total"]
     spent = seen["at"] - seen["started"]
     eta = max(spent / share - (time.time() - seen["started"]), 0.0) if share > 0 else None
-    return RunStatus(run.run_id, "running", count, share, eta, last["job_id"])
+    return RunStatus(run.run_id, "running", count, share, eta, last["job_id"], unsure)
 
 
 def _eta(runs: tuple[RunStatus, ...], jobs: tuple[Job, ...], folder: Path) -> float | None:
@@ -101,7 +130,7 @@ def _eta(runs: tuple[RunStatus, ...], jobs: tuple[Job, ...], folder: Path) -> fl
     working = sum(1 for job in jobs if job.alive and job.state == "running")
     sizes = {run.run_id: _size(folder, run.run_id) for run in runs}
     pace = _pace(folder, [run.run_id for run in runs if run.state == "finished"], sizes)
-    todo = [run for run in runs if run.state in ("running", "pending")]
+    todo = [run for run in runs if run.state in ("running", "requeued", "pending")]
     if not working or not todo or pace is None:
         return None
     work = [sizes[run.run_id] * pace * (1 - (run.progress or 0)) for run in todo]

@@ -36,6 +36,40 @@ def run(settings, *, seed, threads, progress):
     value = Evaluation(metric=Metric(name="alignment"), value=settings["n_samples"] / 1000 + seed)
     counters = Counters(samples_seen=settings["n_samples"])
     return SimpleNamespace(evaluations=(value,), counters=counters, data_hash="ab" * 32)
+
+
+def walk(settings, *, seed, threads, progress, checkpoint):
+    """A random walk of n_samples steps of `step_s` seconds, saved and continued at any step."""
+    import json, random
+
+    with open(os.environ["TOY_STARTS"], "a") as file:
+        file.write(f"{settings['n_samples']}/walk/{seed}\\n")
+    rng, at, position = random.Random(seed), 0, 0.0
+    saved = checkpoint.load()
+    if saved is not None:
+        at, position, (version, state, gauss) = json.loads(saved)
+        rng.setstate((version, tuple(state), gauss))
+    with open(os.environ["TOY_STARTS"] + ".steps", "a") as file:
+        file.write(f"{at}\\n")
+    while at < settings["n_samples"]:
+        position, at = position + rng.gauss(0, 1), at + 1
+        time.sleep(settings.get("step_s", 0))
+        if checkpoint.due:
+            checkpoint.save(json.dumps([at, position, rng.getstate()]).encode())
+        progress(at, settings["n_samples"])
+    value = Evaluation(metric=Metric(name="position"), value=position)
+    return SimpleNamespace(evaluations=(value,), counters=Counters(samples_seen=at), data_hash="ab" * 32)
+
+
+def eat(settings, *, seed, threads, progress):
+    """Takes far more memory than the job may."""
+    block = bytearray(settings["megabytes"] << 20)
+    for at in range(0, len(block), 4096):
+        block[at] = 1
+    while not Path(os.environ["TOY_GO"]).exists():
+        progress(1, 2)
+        time.sleep(0.1)
+    raise RuntimeError("the toy was allowed to eat it all")
 '''
 
 
@@ -44,6 +78,7 @@ class Place:
 
     def __init__(self, root: Path, work: str = "work") -> None:
         self.root, self.work = root, root / work
+        self.executor = ""
         self.work.mkdir(parents=True)
         (root / "lib").mkdir()
         (root / "lib" / "toy.py").write_text(TOY)
@@ -58,9 +93,9 @@ class Place:
             "TOY_GO": str(self.go),
         }
 
-    def write(self, text: str) -> Path:
+    def write(self, text: str, *, entry: str = "run") -> Path:
         """Write the study, whose entry is the toy."""
-        self.study.write_text(f'name = "toy"\nentry = "toy:run"\n{text}')
+        self.study.write_text(f'name = "toy"\nentry = "toy:{entry}"\n{text}\n{self.executor}')
         return self.study
 
     def command(self, *words: str | Path) -> list[str]:

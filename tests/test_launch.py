@@ -60,7 +60,7 @@ def test_a_study_runs_every_design_and_seed_once(place: Place) -> None:
     assert (
         first.returncode,
         json.loads(first.stdout),
-    ) == (0, {"finished": 6, "running": 0, "pending": 0, "failed": 0, "lost": 0})
+    ) == (0, {"finished": 6, "running": 0, "requeued": 0, "pending": 0, "failed": 0, "lost": 0})
     assert sorted(place.started()) == ["10/None/0", "10/None/1", "20/None/0", "20/None/1", "30/None/0", "30/None/1"]
     assert {0.01, 0.02, 0.03, 1.01, 1.02, 1.03} == {run.evaluations[0].value for run in found.values()}
     assert (0, found) == (again.returncode, outcomes(place))
@@ -166,7 +166,7 @@ def test_a_killed_job_leaves_a_lost_run_that_the_next_launch_does(place: Place) 
     ended = place.launch()
 
     assert shares == [0.25]
-    assert lost.counts() == {"finished": 0, "running": 0, "pending": 1, "failed": 0, "lost": 1}
+    assert lost.counts() == {"finished": 0, "running": 0, "requeued": 0, "pending": 1, "failed": 0, "lost": 1}
     assert (ended.returncode, len(outcomes(place))) == (0, 2)
     attempts = [json.loads(p.read_text()) for p in sorted((place.folder / "runs" / running.run_id).glob("attempts/*"))]
     assert [attempt["status"] for attempt in attempts] == ["lost", "finished"]

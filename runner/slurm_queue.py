@@ -1,0 +1,137 @@
+"""What SLURM says of our jobs: one squeue for all, sacct as the second source, both with a time-out."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from forecast.errors import ForecastError
+
+__all__ = ["QueuedJob", "SlurmAway", "find_by_name", "max_array_size", "query", "verdict"]
+
+_SQUEUE_S, _SACCT_S = 15, 20
+
+FINAL = frozenset({"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY", "DEADLINE"})
+"""States after which SLURM does not run a job again by itself."""
+
+UNTIL_UNLISTED = frozenset({"NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "REVOKED"})
+"""States that SLURM may follow by a requeue: final only once squeue has forgotten the job."""
+
+
+class SlurmAway(ForecastError):
+    """The controller does not answer: nothing is known, so nothing is concluded."""
+
+
+@dataclass(frozen=True)
+class QueuedJob:
+    """One array task. state: SLURM's word; reason: why it waits, or why it ended; listed: squeue knows it."""
+
+    job_id: str
+    state: str
+    reason: str = ""
+    listed: bool = True
+
+
+def query(names: Sequence[str], environment: Mapping[str, str] | None = None) -> dict[tuple[str, int], QueuedJob]:
+    """By name and array index, every task of the arrays called `names` that squeue or sacct knows.
+
+    Jobs are matched by their unique names: an older job of the same id is never taken for ours.
+    Raises SlurmAway if squeue does not answer.
+    """
+    if not names:
+        return {}
+    found = {}
+    for name, job in (*_sacct(names, environment), *_squeue(names, environment)):
+        found[name, int(job.job_id.partition("_")[2] or 0)] = job
+    return found
+
+
+def verdict(
+    job: QueuedJob | None, *, submitted_s_ago: float, patience_s: float = 60
+) -> Literal["waiting", "running", "ended", "unknown"]:
+    """What becomes of a job. One that nobody knows has ended, unless it was submitted just now."""
+    if job is None:
+        return "ended" if submitted_s_ago > patience_s else "unknown"
+    state = job.state.split()[0].rstrip("+") if job.state else ""
+    if state in FINAL or (state in UNTIL_UNLISTED and not job.listed):
+        return "ended"
+    if not job.listed:
+        return "ended" if submitted_s_ago > patience_s else "unknown"
+    return "running" if state in ("RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING") else "waiting"
+
+
+def find_by_name(name: str, environment: Mapping[str, str] | None = None) -> list[str]:
+    """The ids (of whole arrays) of jobs called `name`, finished ones too. Raises SlurmAway."""
+    return sorted({job.job_id.split("_")[0] for job in query([name], environment).values()}, key=int)
+
+
+def max_array_size(environment: Mapping[str, str] | None = None) -> int:
+    """The cluster's MaxArraySize: the most tasks of one array. Raises SlurmAway."""
+    found = re.search(r"^MaxArraySize\s*=\s*(\d+)", _run(["scontrol", "show", "config"], _SQUEUE_S, environment), re.M)
+    return int(found[1]) if found else 1001
+
+
+def _squeue(names: Sequence[str], environment: Mapping[str, str] | None) -> Iterable[tuple[str, QueuedJob]]:
+    command = ["squeue", "-h", "-r", "-t", "all", "-n", ",".join(names), "-o", "%j|%i|%T|%r"]
+    for line in _run(command, _SQUEUE_S, environment).splitlines():
+        name, job_id, state, reason = line.split("|", 3)
+        yield name, QueuedJob(job_id, state, "" if reason == "None" else reason)
+
+
+def _sacct(names: Sequence[str], environment: Mapping[str, str] | None) -> Iterable[tuple[str, QueuedJob]]:
+    """Nothing where accounting is disabled or away: squeue and the run files are enough then."""
+    command = [
+        "sacct",
+        "-X",
+        "-n",
+        "-P",
+        "-S",
+        "now-60days",
+        "--name",
+        ",".join(names),
+        "-o",
+        "JobName,JobID,State,ExitCode",
+    ]
+    try:
+        output = _run(command, _SACCT_S, environment)
+    except SlurmAway:
+        return
+    for line in output.splitlines():
+        name, job_id, state, code = line.split("|", 3)
+        for one in _expand(job_id):
+            yield name, QueuedJob(one, state, "" if code == "0:0" else f"exit code {code}", listed=False)
+
+
+def _expand(job_id: str) -> list[str]:
+    """ "7_[0-2,5%3]" as "7_0" ... "7_5": how sacct names tasks that have not started."""
+    found = re.fullmatch(r"(\d+)_\[([\d,-]+)(?:%\d+)?\]", job_id)
+    if found is None:
+        return [job_id]
+    tasks: list[int] = []
+    for part in found[2].split(","):
+        first, _, last = part.partition("-")
+        tasks += range(int(first), int(last or first) + 1)
+    return [f"{found[1]}_{task}" for task in tasks]
+
+
+def _run(command: Sequence[str], timeout_s: float, environment: Mapping[str, str] | None) -> str:
+    try:
+        done = subprocess.run(
+            command,
+            env=dict(environment or os.environ),
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
+    except FileNotFoundError as error:
+        raise SlurmAway(f"{command[0]} is not on PATH; is this a machine of the cluster?") from error
+    except subprocess.TimeoutExpired as error:
+        raise SlurmAway(f"{command[0]} did not answer in {timeout_s:.0f} s; try again later") from error
+    if done.returncode != 0:
+        raise SlurmAway(f"{command[0]}: {done.stderr.strip()}; try again later")
+    return done.stdout
