@@ -119,7 +119,8 @@ def check(
     rng: np.random.Generator,
     as_of: date,
     exclusions: Mapping[str, str] | None = None,
-    order: str = "not examined",
+    order: Finding | None = None,
+    notes: Sequence[Finding] = (),
     final: bool = False,
 ) -> Check:
     """The check of `registration` against `runs`, on the day `as_of` (UTC).
@@ -130,6 +131,7 @@ def check(
     """
     statement = registration.statement
     outcomes, findings = gather(registration, runs, exclusions)
+    findings = [*notes, *([order] if order else []), *findings]
     used = [outcome for outcome in outcomes if outcome.status == "finished" and outcome.rule is None]
     if not any(outcome.run_id for outcome in outcomes):
         raise ForecastError(
@@ -154,7 +156,7 @@ def check(
         missing=sum(outcome.status == "missing" for outcome in outcomes),
         failed=sum(outcome.status == "failed" for outcome in outcomes),
         excluded=len(with_excluded) - len(used),
-        order=order,
+        order=order.text if order else "not examined",
         findings=tuple(findings),
         primary=primary,
         primary_absent=absent,

@@ -11,7 +11,7 @@ from forecast.console import JsonFlag, note, show_record, show_table
 from forecast.errors import CheckFailed, ForecastError
 
 if TYPE_CHECKING:
-    from prereg.check import Check
+    from prereg.check import Check, PrimaryResult
 
 __all__ = ["add_to"]
 
@@ -32,6 +32,10 @@ def check_command(
         Path | None, typer.Option("--allowed-signers", help="Your own allowed_signers file, from outside the log.")
     ] = None,
     head: Annotated[str | None, typer.Option("--head", help="The last digest that you know of.")] = None,
+    authority_ca: Annotated[
+        Path | None, typer.Option("--authority-ca", help="PEM of the time authorities that you trust.")
+    ] = None,
+    sacct: Annotated[Path | None, typer.Option("--sacct", help="What SLURM's accounting printed, see README.")] = None,
     resolve: Annotated[bool, typer.Option("--resolve", help="Sign the result into the log; needs --key.")] = False,
     key: Annotated[Path | None, typer.Option("--key", help="The log's SSH key, for --resolve.")] = None,
     as_json: JsonFlag = False,
@@ -46,25 +50,23 @@ def check_command(
 
     from forecast.reading import read_runs
     from prereg.check import check
+    from prereg.order import order_of, read_sacct
     from prereg.statement import find_registration
-    from prereg.verify import order_of, verify_log
+    from prereg.verify import examine_log
 
     if resolve and key is None:
         raise ForecastError("--resolve signs the result into the log; give the log's key with --key")
-    report = verify_log(entry.parent, allowed_signers=allowed_signers, head=head)
-    for finding in report.findings:
-        if finding.level != "verified":
-            note(f"{finding.level}: {finding.text}")
-    report.raise_if_failed()
-    registration = find_registration(entry)
-    runs = read_runs(ledger)
+    registration, runs = find_registration(entry), read_runs(ledger)
+    found = examine_log(entry.parent, allowed_signers=allowed_signers, head=head, authority_ca=authority_ca)
+    found.report(entry.parent).raise_if_failed()
     result = check(
         registration,
         runs,
         rng=np.random.default_rng(int(registration.digest[:16], 16)),
         as_of=datetime.now(UTC).date(),
         exclusions=_pairs(exclude or []),
-        order=order_of(registration, report),
+        order=order_of(registration, found.witness, sacct=read_sacct(sacct) if sacct else None, runs=runs),
+        notes=[f for f in found.findings if f.level != "verified" and f.seq in (None, registration.signed.seq)],
         final=resolve,
     )
     if out is not None:
@@ -104,34 +106,34 @@ def _print(result: Check) -> None:
     }
     show_record(headline, as_json=False)
     if result.primary is not None:
-        test = result.primary
-        show_table(
-            [
-                {
-                    "primary test": test.test,
-                    "targets": test.targets,
-                    "estimate": test.estimate,
-                    "lower": test.lower,
-                    "upper": test.upper,
-                    "margin": test.margin,
-                    "F": test.f,
-                    "p (no bias)": test.p_value,
-                    "label": test.label,
-                }
-            ],
-            title=test.quantity,
-            as_json=False,
-        )
-        if test.kurtosis_high:
-            note(f"heavy tails (excess kurtosis {test.excess_kurtosis:.1f}): the F test leans on normal noise")
+        _print_test(result.primary)
     if result.all_runs is not None:
         note(f"with nothing excluded: {result.all_runs.label}")
     if result.baselines:
-        rows = [{"baseline": b.baseline, "RMSE": b.rmse, "label": b.label} for b in result.baselines]
+        skill = {row.baseline: row.skill for row in result.scores.skill} if result.scores else {}
+        rows = [
+            {"baseline": b.baseline, "RMSE": b.rmse, "skill of the forecast": skill.get(b.baseline), "label": b.label}
+            for b in result.baselines
+        ]
         show_table(rows, title="baselines, same test", as_json=False)
     _print_scores(result)
     for finding in result.findings:
         note(f"{finding.level}: {finding.text}")
+
+
+def _print_test(test: PrimaryResult) -> None:
+    unit = test.sigma**2 if test.test == "replicates" else 1.0
+    what = "squared error of the law minus margin, in seed noise squared" if unit != 1.0 else test.quantity
+    rows = {
+        "primary test": f"{test.test}, {test.targets} {'targets' if unit != 1.0 else 'runs'}",
+        what: test.estimate / unit,
+        "its interval": f"{test.lower / unit:.3g} to {test.upper / unit:.3g}; as good is below {test.margin:g}",
+    }
+    if test.f is not None and test.p_value is not None:
+        rows["F"] = f"{test.f:.3f}, p = {test.p_value:.2g} that the law has no error"
+    show_record(rows, as_json=False)
+    if test.kurtosis_high:
+        note(f"heavy tails (excess kurtosis {test.excess_kurtosis:.1f}): the F test leans on normal noise")
 
 
 def _print_scores(result: Check) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+import prereg.commands_amend
 from forecast.console import JsonFlag, note, show_table
 
 __all__ = ["add_to"]
@@ -22,10 +23,11 @@ class ListByDefault(TyperGroup):
 
 
 def add_to(app: typer.Typer) -> None:
-    """Register `verify` and `log` on `app`."""
+    """Register `verify`, and `log` with its own commands, on `app`."""
     app.command("verify")(verify_command)
     log = typer.Typer(cls=ListByDefault, help="List a log's registrations (log LOG), or add to the log.")
     log.command("list")(list_command)
+    prereg.commands_amend.add_to(log)
     app.add_typer(log, name="log", no_args_is_help=True)
 
 
@@ -38,12 +40,30 @@ def verify_command(
     head: Annotated[
         str | None, typer.Option("--head", help="The last digest that you know of, from outside the log.")
     ] = None,
+    authority_ca: Annotated[
+        Path | None, typer.Option("--authority-ca", help="PEM of the time authorities that you trust.")
+    ] = None,
+    ledger: Annotated[Path | None, typer.Option("--ledger", help="The runs that came of the registrations.")] = None,
+    data: Annotated[
+        Path | None, typer.Option("--data", help="The runs that were fitted; they are fitted again.")
+    ] = None,
+    sacct: Annotated[Path | None, typer.Option("--sacct", help="What SLURM's accounting printed, see README.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Examine a log: what is verified, what failed (exit 1), and what could not be examined."""
+    from forecast.reading import read_runs
+    from prereg.order import read_sacct
     from prereg.verify import verify_log
 
-    report = verify_log(log, allowed_signers=allowed_signers, head=head)
+    report = verify_log(
+        log,
+        allowed_signers=allowed_signers,
+        head=head,
+        authority_ca=authority_ca,
+        runs=read_runs(ledger) if ledger else None,
+        data=read_runs(data) if data else None,
+        sacct=read_sacct(sacct) if sacct else None,
+    )
     rows = [{"result": f.level, "entry": f.seq, "what": f.text} for f in report.findings]
     show_table(rows, title=f"log {log}", as_json=as_json)
     report.raise_if_failed()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -56,6 +56,9 @@ def register_command(
     alpha: Annotated[float, typer.Option("--alpha", help="Level of the primary test.")] = 0.05,
     code_hash: Annotated[str | None, typer.Option("--code-hash", help="Hash of the code that will run.")] = None,
     lock_hash: Annotated[str | None, typer.Option("--lock-hash", help="Hash of constraints.txt.")] = None,
+    authorities: Annotated[
+        Path | None, typer.Option("--authorities", help="TOML of time authorities, to stamp at once.")
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Sign without asking.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the document; write and sign nothing.")] = False,
     as_json: JsonFlag = False,
@@ -88,7 +91,18 @@ def register_command(
         {"entry": str(signed.path), "digest": signed.digest, "targets": len(statement.targets), "runs": statement.runs},
         as_json=as_json,
     )
-    note("time owed: no authority has stamped this yet; pay with `platocast log stamp`, or order rests on the seeds")
+    if authorities is None:
+        note(
+            "time owed: no authority has stamped this yet; pay with `platocast log stamp`, or order rests on the seeds"
+        )
+        return
+    from prereg.commands_amend import pay
+    from prereg.time import AuthorityAway
+
+    try:
+        pay(log, authorities, key, as_json=as_json)
+    except AuthorityAway as error:
+        note(f"time owed: {error}")
 
 
 def log_of(folder: Path, author: str | None, key: Path) -> Log:
@@ -187,7 +201,7 @@ def _runs(paths: list[Path]) -> list[Run]:
         return []
     from forecast.reading import read_runs
 
-    return [run for path in paths for run in cast("list[Run]", read_runs(path))]
+    return [run for path in paths for run in read_runs(path)]
 
 
 def _summary(statement: Registration) -> None:

@@ -9,12 +9,15 @@ from datetime import date
 from prereg.log import SignedEntry
 from prereg.statement import Registration
 
-__all__ = ["Standing", "Standings"]
+__all__ = ["Standing", "Standings", "rows"]
 
 
 @dataclass
 class Standing:
-    """One registration and what later entries say of it. designs: hashes of its targets' designs."""
+    """One registration and what later entries say of it. designs: hashes of its targets' designs.
+
+    written: the date that the file claims.
+    """
 
     seq: int
     digest: str
@@ -23,6 +26,7 @@ class Standing:
     runs: int
     targets: int
     deadline: date
+    written: str
     designs: frozenset[str]
     amendments: list[int] = field(default_factory=list)
     withdrawn: int | None = None
@@ -57,6 +61,7 @@ class Standings:
             runs=statement.runs,
             targets=len(statement.targets),
             deadline=date.fromisoformat(statement.rules.deadline),
+            written=signed.entry.written,
             designs=frozenset(claim.design_hash for claim in statement.targets),
         )
 
@@ -70,6 +75,7 @@ class Standings:
             return f"is about the registration {str(digest)[:16]!r}, which is not in this log before it"
         if signed.kind == "amend":
             standing.amendments.append(signed.seq)
+            standing.deadline = _later(standing.deadline, signed.body.get("deadline"))
         elif signed.kind == "withdraw":
             standing.withdrawn = signed.seq
         elif signed.kind == "launch":
@@ -83,6 +89,14 @@ class Standings:
         return [other for other in self.all.values() if other.designs & standing.designs]
 
 
+def _later(deadline: date, text: object) -> date:
+    """The amended deadline; what is no day, or an earlier one, changes nothing."""
+    try:
+        return max(deadline, date.fromisoformat(text)) if isinstance(text, str) else deadline
+    except ValueError:
+        return deadline
+
+
 def rows(standings: Iterable[Standing], today: date, outcomes: Mapping[str, int]) -> list[dict[str, object]]:
     """The table that `platocast log` prints; outcomes: per digest, registered runs with an outcome."""
     return [
@@ -91,12 +105,8 @@ def rows(standings: Iterable[Standing], today: date, outcomes: Mapping[str, int]
             "digest": standing.digest[:16],
             "state": standing.state(today),
             "outcomes": f"{outcomes[standing.digest]} of {standing.runs}" if outcomes else f"? of {standing.runs}",
-            "targets": standing.targets,
-            "metric": standing.metric,
             "deadline": standing.deadline.isoformat(),
-            "amendments": len(standing.amendments),
-            "claim": standing.claim,
-            "headline": standing.headline,
+            "what": standing.headline or standing.claim,
         }
         for standing in standings
     ]

@@ -3,32 +3,48 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
 
 from forecast.errors import CheckFailed, ForecastError
 from forecast.files import sha256_hex
+from forecast.records import Run
 from prereg.entry import EntryName, read_entry
+from prereg.evidence import (
+    examine_launch,
+    examine_outcomes,
+    examine_refit,
+    examine_resolution,
+    widths,
+)
 from prereg.finding import Finding, Level, Report
 from prereg.log import Log, SignedEntry, breaks_chain, leftovers, signature_path
+from prereg.order import Submission, order_of
 from prereg.signature import PublicKey, allowed_principal, verify_signature
+from prereg.stamping import chained, token_files
 from prereg.standing import Standings
-from prereg.statement import SignedRegistration, read_registration
+from prereg.statement import read_registration
+from prereg.time import load_certificates
+from prereg.witness import Witness, examine_tokens, time_finding
 
-__all__ = ["Verification", "order_of", "verify_log", "walk"]
+__all__ = ["Verification", "examine_log", "verify_log", "walk"]
 
 
 @dataclass
 class Verification:
     """What verifying has gathered so far; memory does not grow with the entries' size.
 
-    keys: per fingerprint the first entry that it signed, for allowed_signers.
+    keys: per fingerprint the first and the last entry that it signed, for allowed_signers.
+    stamped: per token file its sha256, its CA's sha256 and the `stamp` entry's number.
     """
 
     findings: list[Finding] = field(default_factory=list)
     standings: Standings = field(default_factory=Standings)
-    keys: dict[str, SignedEntry] = field(default_factory=dict)
+    keys: dict[str, list[SignedEntry]] = field(default_factory=dict)
+    stamped: dict[str, tuple[str, str, int]] = field(default_factory=dict)
+    witness: Witness = field(default_factory=Witness)
     digests: dict[str, int] = field(default_factory=dict)
     author: str | None = None
     active: PublicKey | None = None
@@ -37,21 +53,46 @@ class Verification:
         """Note one finding."""
         self.findings.append(Finding(level=level, code=code, seq=seq, text=text))
 
+    def report(self, folder: Path | str) -> Report:
+        """The findings so far."""
+        return Report(subject=str(folder), findings=tuple(self.findings))
+
 
 def verify_log(
     folder: Path | str,
     *,
     allowed_signers: Path | str | None = None,
     head: str | None = None,
+    authority_ca: Path | str | None = None,
+    runs: Sequence[Run] | None = None,
+    data: Sequence[Run] | None = None,
+    sacct: Sequence[Submission] | None = None,
     today: date | None = None,
 ) -> Report:
-    """Every finding on the log in `folder`, bytes first, parsed afterwards; never raises for a bad log.
+    """Every finding on the log in `folder` and on what lies beside it, for a person who trusts neither.
 
     allowed_signers: the verifier's own file, from outside the log. head: the digest (or its first 8 digits or
-    more) of an entry, from outside the log. Raises ForecastError where there is no log.
+    more) of an entry, from outside the log. authority_ca: PEM of the time authorities that the verifier trusts.
+    runs: the outcomes, data: what was fitted, sacct: SLURM's jobs; each is examined only where it is given.
+    Raises ForecastError where there is no log.
     """
+    found = examine_log(folder, allowed_signers=allowed_signers, head=head, authority_ca=authority_ca, today=today)
+    _examine_evidence(found, Path(folder), runs, data, sacct)
+    return found.report(folder)
+
+
+def examine_log(
+    folder: Path | str,
+    *,
+    allowed_signers: Path | str | None = None,
+    head: str | None = None,
+    authority_ca: Path | str | None = None,
+    today: date | None = None,
+) -> Verification:
+    """The log alone: bytes first, parsed afterwards; a bad log gives findings, not errors."""
     folder = Path(folder)
     found = walk(folder)
+    _examine_time(found, folder, Path(authority_ca) if authority_ca else None)
     _examine_keys(found, Path(allowed_signers) if allowed_signers else None)
     _examine_head(found, head)
     _examine_standings(found, today or datetime.now(UTC).date())
@@ -61,7 +102,7 @@ def verify_log(
         "second log",
         "a second log under another key, with other forecasts of the same runs, cannot be excluded by any local tool",
     )
-    return Report(subject=str(folder), findings=tuple(found.findings))
+    return found
 
 
 def walk(folder: Path) -> Verification:
@@ -131,7 +172,8 @@ def _examine_key_use(found: Verification, signed: SignedEntry) -> None:
     if signed.key != found.active:
         text = f"entry {entry.seq}: signed by {signed.key.fingerprint}, the log's key is {found.active.fingerprint}"
         found.add("failed", "key", text, entry.seq)
-    found.keys.setdefault(signed.key.fingerprint, signed)
+    first = found.keys.get(signed.key.fingerprint, [signed])[0]
+    found.keys[signed.key.fingerprint] = [first, signed]
     found.active = announced or found.active
 
 
@@ -142,9 +184,24 @@ def _examine_body(found: Verification, signed: SignedEntry) -> None:
         except CheckFailed as error:
             found.add("failed", "registration", str(error), signed.seq)
         return
+    if signed.kind == "stamp":
+        found.stamped |= {file: (digest, ca, signed.seq) for file, digest, _, ca in chained(signed)}
     problem = found.standings.note(signed)
     if problem:
         found.add("failed", "reference", f"entry {signed.seq} {problem}", signed.seq)
+
+
+def _examine_time(found: Verification, folder: Path, authority_ca: Path | None) -> None:
+    trusted = None
+    if authority_ca is not None:
+        try:
+            trusted = load_certificates(authority_ca.read_bytes())
+        except OSError as error:
+            raise ForecastError(f"{authority_ca}: cannot be read ({error.strerror})") from error
+    found.witness = examine_tokens(folder, found.stamped, trusted)
+    found.findings += found.witness.findings
+    for standing in found.standings.all.values():
+        found.findings.append(time_finding(found.witness, standing.seq, standing.written))
 
 
 def _examine_keys(found: Verification, allowed_signers: Path | None) -> None:
@@ -154,16 +211,27 @@ def _examine_keys(found: Verification, allowed_signers: Path | None) -> None:
         text = f"key not checked: no allowed_signers was given; the log is signed by {prints}"
         found.add("not examined", "key", text)
         return
-    for fingerprint, signed in found.keys.items():
-        data = signed.path.read_bytes()
-        armoured = signature_path(signed.path).read_bytes()
-        said = allowed_principal(data, armoured, principal=signed.entry.author, allowed_signers=allowed_signers)
-        if said is None:
-            text = f"key {fingerprint} is one that {allowed_signers} allows for {signed.entry.author}"
-            found.add("verified", "key", text, signed.seq)
+    for fingerprint, entries in found.keys.items():
+        said = [_allowed(found, signed, allowed_signers) for signed in entries]
+        problem = next((text for text in said if text is not None), None)
+        author, seq = entries[0].entry.author, entries[0].seq
+        if problem is None:
+            text = f"key {fingerprint} is one that {allowed_signers} allows for {author}"
+            found.add("verified", "key", text, seq)
         else:
-            text = f"key NOT the published one: {fingerprint} for {signed.entry.author}: {said}"
-            found.add("failed", "key", text, signed.seq)
+            found.add("failed", "key", f"key NOT the published one: {fingerprint} for {author}: {problem}", seq)
+
+
+def _allowed(found: Verification, signed: SignedEntry, allowed_signers: Path) -> str | None:
+    """What ssh-keygen says against the author's key on `signed`, at token time where that is evidence, or now."""
+    token = found.witness.evidence(signed.seq)
+    return allowed_principal(
+        signed.path.read_bytes(),
+        signature_path(signed.path).read_bytes(),
+        principal=signed.entry.author,
+        allowed_signers=allowed_signers,
+        at=token.time.strftime("%Y%m%d%H%M%S") if token else None,
+    )
 
 
 def _examine_head(found: Verification, head: str | None) -> None:
@@ -186,6 +254,13 @@ def _examine_standings(found: Verification, today: date) -> None:
         if standing.state(today) == "OVERDUE":
             text = f"registration {standing.seq} is OVERDUE: its deadline was {standing.deadline}, it is not resolved"
             found.add("warning", "OVERDUE", text, standing.seq)
+        if standing.amendments:
+            entries = ", ".join(str(seq) for seq in standing.amendments)
+            text = f"registration {standing.seq} is amended by entries {entries}; its deadline is {standing.deadline}"
+            found.add("warning", "amended", text, standing.seq)
+        if standing.withdrawn is not None:
+            text = f"registration {standing.seq} is withdrawn by entry {standing.withdrawn}"
+            found.add("warning", "withdrawn", text, standing.seq)
         others = found.standings.overlapping(standing)
         if len(others) > 1:
             place = [other.seq for other in others].index(standing.seq) + 1
@@ -194,27 +269,42 @@ def _examine_standings(found: Verification, today: date) -> None:
             found.add("warning", "overlap", text, standing.seq)
 
 
+def _examine_evidence(
+    found: Verification,
+    folder: Path,
+    runs: Sequence[Run] | None,
+    data: Sequence[Run] | None,
+    sacct: Sequence[Submission] | None,
+) -> None:
+    """What lies outside the log, for each registration; not for a log that is itself broken."""
+    if any(finding.level == "failed" for finding in found.findings):
+        found.add("not examined", "outcomes", "outcomes and data: not examined, since the log does not verify")
+        return
+    for name, given in (("runs (--ledger)", runs), ("the fit's data (--data)", data)):
+        if given is None and found.standings.all:
+            found.add("not examined", "outcomes", f"{name} were not given")
+    for standing in found.standings.all.values():
+        registration = read_registration(Log(folder).read(EntryName(seq=standing.seq, kind="register")))
+        found.findings += [finding for finding in [widths(registration)] if finding]
+        for seq in standing.launches:
+            found.findings += examine_launch(registration, Log(folder).read(EntryName(seq=seq, kind="launch")))
+        if runs is not None:
+            found.findings += examine_outcomes(registration, runs)
+            if standing.resolved is not None:
+                entry = Log(folder).read(EntryName(seq=standing.resolved, kind="resolve"))
+                found.findings += examine_resolution(registration, entry, runs)
+        if data is not None:
+            found.findings.append(examine_refit(registration, data))
+        found.findings.append(order_of(registration, found.witness, sacct=sacct, runs=runs or ()))
+
+
 def _examine_folder(found: Verification, folder: Path) -> None:
     for path in leftovers(folder):
         text = f"{path.name} is what an interrupted writer left, or an entry was cut off; the next command removes it"
         found.add("warning", "leftover", text)
-    known = {".gitattributes", ".gitignore", ".lock", "authorities"} | {path.name for path in leftovers(folder)}
+    known = {".gitattributes", ".gitignore", ".lock", ".git", "authorities", "README.md"}
+    known |= {path.name for path in leftovers(folder)} | {token.path.name for token in token_files(folder)}
     for name in sorted(os.listdir(folder)):
-        stem = name.split(".json")[0] + ".json"
+        stem = name.removesuffix(".sig")
         if name not in known and (EntryName.parse(stem) is None or not (folder / stem).exists()):
             found.add("warning", "unknown file", f"{name!r} is no part of the log")
-
-
-def order_of(registration: SignedRegistration, report: Report) -> str:
-    """What shows that the runs are later than the registration, and what does not."""
-    times = [
-        f.text
-        for f in report.findings
-        if f.code == "time" and f.seq == registration.signed.seq and f.level == "verified"
-    ]
-    if times:
-        return times[0]
-    return (
-        "time owed: the order rests on the derived seeds alone, which shows that the runs are later than the "
-        "registration's bytes; rehearsal: cannot be excluded"
-    )

@@ -1,0 +1,144 @@
+"""A log against the world outside it: the runs that came of it, and the data that it says it was fitted to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from forecast.errors import ForecastError
+from forecast.records import Run, Target
+from prereg.finding import Finding
+from prereg.log import SignedEntry
+from prereg.outcomes import gather
+from prereg.seeds import derived_seed
+from prereg.statement import Registration, SignedRegistration
+
+__all__ = ["examine_launch", "examine_outcomes", "examine_refit", "examine_resolution", "widths"]
+
+REPRODUCED = 1e-6
+
+
+def examine_outcomes(registration: SignedRegistration, runs: Sequence[Run]) -> list[Finding]:
+    """The runs of one registration: seeds, designs, metric, code, what is missing and what is too many."""
+    seq = registration.signed.seq
+    outcomes, findings = gather(registration, runs)
+    found = sum(outcome.run_id is not None for outcome in outcomes)
+    findings = [f.model_copy(update={"seq": seq, "text": f"entry {seq}: {f.text}"}) for f in findings]
+    if 0 < found < len(outcomes):
+        findings.append(_finding("warning", "INTERIM", f"INTERIM {found} of {len(outcomes)}", seq))
+    if found and not any(finding.level == "failed" for finding in findings):
+        text = f"{found} of {len(outcomes)} runs have derived seeds, the registered designs and the registered metric"
+        findings.append(_finding("verified", "outcomes", text, seq))
+    return findings
+
+
+def examine_launch(registration: SignedRegistration, launch: SignedEntry) -> list[Finding]:
+    """A `launch` entry: its jobs are registered replicates with derived seeds, its code the registered one."""
+    statement, body = registration.statement, launch.body
+    sizes = {claim.target: claim.replicates for claim in statement.targets}
+    jobs, problems = body.get("jobs"), []
+    for job in jobs if isinstance(jobs, list) else []:
+        target, replicate, seed = (job.get(name) if isinstance(job, dict) else None for name in _JOB)
+        if not isinstance(target, str) or not isinstance(replicate, int) or not 0 <= replicate < sizes.get(target, 0):
+            problems.append(f"{target}/{replicate} is not registered")
+        elif seed != derived_seed(registration.digest, target, replicate):
+            problems.append(f"{target}/{replicate}: seed not derived: {seed}")
+    code, registered = body.get("code_hash"), statement.launch.code_hash
+    if registered is not None and code != registered:
+        problems.append(f"CODE CHANGED: launched {str(code)[:12]}, registered {registered[:12]}")
+    if not isinstance(jobs, list) or not jobs:
+        problems.append("it launches nothing")
+    return [_finding("failed", "launch", problem, launch.seq) for problem in problems[:20]]
+
+
+_JOB = ("target", "replicate", "seed")
+
+
+def examine_resolution(registration: SignedRegistration, resolution: SignedEntry, runs: Sequence[Run]) -> list[Finding]:
+    """The outcomes that a `resolve` entry signed against those in `runs`."""
+    check = resolution.body.get("check")
+    rows = check.get("outcomes") if isinstance(check, dict) else None
+    if not isinstance(rows, list):
+        return [_finding("failed", "resolve", "holds no outcomes", resolution.seq)]
+    now = {(o.target, o.replicate): (o.status, o.value) for o in gather(registration, runs)[0]}
+    signed = {_key(row): (row.get("status"), row.get("value")) for row in rows if isinstance(row, dict)}
+    changed = sorted(str(key) for key in now.keys() | signed.keys() if now.get(key) != signed.get(key))
+    if changed:
+        text = f"EDITED: {len(changed)} outcomes are not those that were signed ({', '.join(changed[:5])})"
+        return [_finding("failed", "EDITED", text, resolution.seq)]
+    return [_finding("verified", "resolve", f"all {len(now)} outcomes are those that were signed", resolution.seq)]
+
+
+def examine_refit(registration: SignedRegistration, data: Sequence[Run]) -> Finding:
+    """Fit again to the declared data and compare the points; the data must have the declared hash."""
+    statement, seq = registration.statement, registration.signed.seq
+    wanted = set(statement.fit.run_ids)
+    chosen = [run for run in data if run.run_id in wanted]
+    if len(chosen) != len(wanted):
+        text = f"{len(wanted) - len(chosen)} of {len(wanted)} fitted runs are not in the data given; not refitted"
+        return _finding("failed", "refit", text, seq)
+    try:
+        points, data_hash = _refit(statement, chosen)
+    except ForecastError as error:
+        return _finding("failed", "refit", f"the declared data cannot be fitted: {error}", seq)
+    if data_hash != statement.fit.data_hash:
+        text = f"data differ: hash {data_hash[:12]}, registered {statement.fit.data_hash[:12]}"
+        return _finding("failed", "refit", text, seq)
+    registered = np.array([claim.point for claim in statement.targets])
+    scale = max(float(np.max(np.abs(registered))), np.finfo(float).tiny)
+    difference = min(float(np.max(np.abs(registered - found))) for found in points)
+    if difference > REPRODUCED * scale:
+        return _finding("failed", "refit", f"predictions do not follow (max diff {difference:.3g})", seq)
+    return _finding("verified", "refit", f"predictions follow from the declared data (max diff {difference:.1g})", seq)
+
+
+def _refit(statement: Registration, runs: Sequence[Run]) -> tuple[list[Any], str]:
+    """The targets' points by the registered law as fitted alone and as chosen by `auto`, and the data's hash."""
+    from forecast.fitting import fit
+    from forecast.prediction import predict
+
+    settings = statement.fit.settings
+    seed, delta = settings.get("seed"), settings.get("delta")
+    columns = {name[7:]: str(value) for name, value in settings.items() if name.startswith("column.")}
+    targets = [Target(target=c.target, design=c.design, replicates=c.replicates) for c in statement.targets]
+    points, data_hash = [], ""
+    for law in ("auto", statement.fit.law):
+        fitted = fit(
+            runs,
+            metric=statement.metric.name,
+            law=law,
+            loss=str(settings.get("loss", "squared")),
+            delta=float(delta) if isinstance(delta, (int, float)) else None,
+            columns=columns or None,
+            rng=np.random.default_rng(None if seed is None else int(str(seed))),
+        )
+        data_hash = fitted.data_hash
+        predictions = predict(fitted, targets, rng=np.random.default_rng(0))
+        points.append(np.array([prediction.point for prediction in predictions]))
+        if data_hash != statement.fit.data_hash:
+            break
+    return points, data_hash
+
+
+def widths(registration: SignedRegistration) -> Finding | None:
+    """A warning where the median 95 % interval is more than 4 times what seed noise alone makes it."""
+    statement, seq = registration.statement, registration.signed.seq
+    sigma = statement.noise.sigma
+    if sigma is None:
+        return None
+    spans = [claim.quantile("0.975") - claim.quantile("0.025") for claim in statement.targets]
+    ratio = float(np.median(spans)) / (2 * 1.959963984540054 * sigma)
+    if ratio <= 4:
+        return None
+    text = f"intervals are {ratio:.1f} times as wide as seed noise: nearly too wide to fail; judge by the primary test"
+    return _finding("warning", "wide", text, seq)
+
+
+def _key(row: dict[str, Any]) -> tuple[Any, Any]:
+    return row.get("target"), row.get("replicate")
+
+
+def _finding(level: Any, code: str, text: str, seq: int) -> Finding:
+    return Finding(level=level, code=code, seq=seq, text=f"entry {seq}: {text}")

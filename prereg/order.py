@@ -1,0 +1,111 @@
+"""Was the registration there before its runs? What shows it, and what does not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from forecast.errors import ForecastError
+from forecast.records import Run
+from prereg.finding import Finding
+from prereg.statement import SignedRegistration
+from prereg.witness import Witness
+
+__all__ = ["SACCT", "Submission", "order_of", "read_sacct"]
+
+SACCT = "SLURM_TIME_FORMAT=%s sacct -D -X -P --format=JobID,JobName%200,Submit"
+REHEARSAL = "rehearsal: cannot be excluded"
+SEEDS_ALONE = (
+    "the order rests on the derived seeds alone, which show that the runs are later than the registration's bytes"
+)
+
+
+@dataclass(frozen=True)
+class Submission:
+    """One job as SLURM's accounting reports it. submitted: UTC."""
+
+    job_id: str
+    name: str
+    submitted: datetime
+
+
+def read_sacct(path: Path | str) -> list[Submission]:
+    """The jobs in a file that the command `SACCT` printed; ForecastError with the line and the rule.
+
+    The times must be seconds since 1970 (SLURM_TIME_FORMAT=%s): sacct's own form has no time zone.
+    """
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        raise ForecastError(f"{path}: cannot be read as text: {error}") from error
+    header = lines[0].split("|") if lines else []
+    try:
+        columns = [header.index(name) for name in ("JobID", "JobName", "Submit")]
+    except ValueError as error:
+        raise ForecastError(f"{path}: no JobID, JobName and Submit in its first line; make it with: {SACCT}") from error
+    jobs = []
+    for number, line in enumerate(lines[1:], start=2):
+        cells = line.split("|")
+        if len(cells) != len(header) or not cells[columns[2]].isdecimal():
+            raise ForecastError(f"{path}: line {number}: Submit must be seconds since 1970; make it with: {SACCT}")
+        job_id, name, submit = (cells[column] for column in columns)
+        jobs.append(Submission(job_id, name, datetime.fromtimestamp(int(submit), UTC)))
+    return jobs
+
+
+def order_of(
+    registration: SignedRegistration,
+    witness: Witness,
+    *,
+    sacct: Sequence[Submission] | None = None,
+    runs: Sequence[Run] = (),
+) -> Finding:
+    """One sentence on whether the registration is older than its runs.
+
+    verified: token time before every Submit that names its digest. failed: a job or a run says it was earlier.
+    """
+    seq, digest = registration.signed.seq, registration.digest
+    token = witness.evidence(seq)
+    if token is None:
+        shown = witness.earliest(seq)
+        why = "TEST token, no evidence" if shown and shown.test else "token's CA not checked" if shown else "time owed"
+        return _unproved(seq, f"{why}: {SEEDS_ALONE}")
+    early = _early_runs(runs, digest, token.time)
+    if early:
+        return _failed(seq, f"{len(early)} runs say they were submitted before {token.text}: {', '.join(early[:5])}")
+    if sacct is None:
+        return _unproved(seq, f"registered by {token.text}; SLURM's submit times were not given: {SEEDS_ALONE}")
+    mine = [job for job in sacct if digest[:16] in job.name]
+    if not mine:
+        return _unproved(seq, f"registered by {token.text}; no job has {digest[:16]} in its name: {SEEDS_ALONE}")
+    first = min(mine, key=lambda job: job.submitted)
+    said = f"{first.submitted:%Y-%m-%dT%H:%M:%SZ} (job {first.job_id}, the earliest of {len(mine)})"
+    if first.submitted <= token.time:
+        return _failed(seq, f"jobs submitted before the registration: {said}, registered by {token.text}")
+    text = f"registered by {token.text}, before its first job was submitted at {said}"
+    return Finding(level="verified", code="order", seq=seq, text=text)
+
+
+def _early_runs(runs: Sequence[Run], digest: str, time: datetime) -> list[str]:
+    early = []
+    for run in runs:
+        stated = run.provenance.submitted or run.provenance.started if run.provenance else None
+        if run.registration != digest or stated is None:
+            continue
+        try:
+            moment = datetime.fromisoformat(stated)
+        except ValueError:
+            continue
+        if (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) < time:
+            early.append(run.run_id)
+    return early
+
+
+def _unproved(seq: int, text: str) -> Finding:
+    return Finding(level="not examined", code="order", seq=seq, text=f"entry {seq}: {text}; {REHEARSAL}")
+
+
+def _failed(seq: int, text: str) -> Finding:
+    return Finding(level="failed", code="order", seq=seq, text=f"entry {seq}: {text}")
