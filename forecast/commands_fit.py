@@ -87,20 +87,28 @@ def predict_command(
 
     from forecast.files import write_atomically
     from forecast.fitted import Fit
-    from forecast.prediction import baseline_predictions, curve_quantiles, predict
+    from forecast.prediction import DRAWS, baseline_predictions, look_ahead, predict
 
     fitted = Fit.load(fit_file)
     wanted = _targets(fitted, g or [], n or [], at or [], targets)
     rng = np.random.default_rng(seed)
-    predictions = predict(fitted, wanted, rng=rng, replicates=replicates)
-    curve = curve_quantiles(fitted, wanted, rng)
-    baselines = baseline_predictions(fitted, wanted)
-    rows = [_prediction_row(p, i, curve, baselines) for i, p in enumerate(predictions)]
+    ahead = look_ahead(fitted, wanted, rng)
+    predictions = predict(fitted, wanted, rng=rng, replicates=replicates, outlook=ahead)
+    low, high = np.quantile(ahead.joint(rng, DRAWS), [0.025, 0.975], axis=0)
+    rows = [_prediction_row(p, float(low[i]), float(high[i]), fitted) for i, p in enumerate(predictions)]
+    said = baseline_predictions(fitted, wanted)
+    nulls = [{name: values[i] for name, values in said.items()} for i in range(len(wanted))]
     if out is not None:
         text = json.dumps([p.model_dump(mode="json") for p in predictions], indent=1)
         write_atomically(out, (text + "\n").encode())
     what = "one new run" if replicates == 1 else f"the mean of {replicates} new runs"
-    show_table(rows, title=f"{fitted.metric.name} by {fitted.law}; lower, upper: 95 % for {what}", as_json=as_json)
+    if as_json:
+        show_table([{**row, "baselines": null} for row, null in zip(rows, nulls, strict=True)], title="", as_json=True)
+    else:
+        title = f"{fitted.metric.name} by {fitted.law}; lower, upper: 95 % for {what}; factor: beyond the data"
+        show_table([_rounded(row) for row in rows], title=title, as_json=False)
+        shown = [{"target": row["target"], **_rounded(null)} for row, null in zip(rows, nulls, strict=True)]
+        show_table(shown, title="\nBaselines", as_json=False)
     far = [p for p in predictions if p.extrapolation_factor > 10]
     if far:
         note(f"{len(far)} target(s) lie more than a factor 10 outside the data; no interval is tested that far")
@@ -124,15 +132,24 @@ def _parameter_rows(fitted: Fit) -> list[dict[str, Any]]:
 def _candidate_rows(fitted: Fit) -> list[dict[str, Any]]:
     rows = []
     for row in fitted.candidates:
-        shown = row.model_dump()
-        rows.append({"chosen": "*" if row.law == fitted.law else "", **{k: shown[k] for k in shown if k != "aicc"}})
+        shown = {
+            "": "*" if row.law == fitted.law else "",
+            "law": row.law,
+            "p": row.parameters,
+            "rmse": row.rmse,
+            "held_out": row.backtest_rmse,
+            "crps": row.backtest_crps,
+            "cover": row.coverage,
+            "weight": row.weight if row.weight >= 0.001 else 0.0,
+            "status": "baseline" if row.kind == "baseline" else row.status.partition(":")[0],
+        }
+        rows.append(_rounded(shown))
     return rows
 
 
 def _summary(fitted: Fit) -> dict[str, Any]:
-    """The fit without its draws, for `--json`."""
-    whole = fitted.model_dump(mode="json", exclude={"components": {"__all__": {"draws"}}})
-    return {**whole, "parameters": _parameter_rows(fitted)}
+    """The fit and the chosen law's parameters, for `--json`."""
+    return {**fitted.model_dump(mode="json"), "parameters": _parameter_rows(fitted)}
 
 
 def _print_fit(fitted: Fit) -> None:
@@ -158,7 +175,11 @@ def _print_fit(fitted: Fit) -> None:
         facts["lack_of_fit"] = f"F({lack.numerator}, {lack.denominator}) = {lack.f:.2f}, p = {lack.p_value:.2g}"
     show_record(facts, as_json=False)
     typer.echo("")
-    show_table(_candidate_rows(fitted), title="Laws and baselines, on designs held out", as_json=False)
+    show_table(
+        _candidate_rows(fitted),
+        title="Laws and baselines: RMSE inside, RMSE and CRPS held out, coverage of 95 % there",
+        as_json=False,
+    )
     typer.echo("")
     for reason in fitted.reasons:
         typer.echo(reason)
@@ -199,17 +220,20 @@ def _targets(fitted: Fit, g: list[float], n: list[float], at: list[str], path: P
     return found
 
 
-def _prediction_row(
-    p: Prediction, i: int, curve: dict[str, list[float]], baselines: dict[str, list[float]]
-) -> dict[str, Any]:
+def _prediction_row(p: Prediction, curve_lower: float, curve_upper: float, fitted: Fit) -> dict[str, Any]:
+    short = {setting: name for name, setting in fitted.columns.items()}
     return {
         "target": p.target,
-        **dict(p.design.settings),
+        **{short[k]: v for k, v in p.design.settings.items() if k in short},
         "point": p.point,
         "lower": p.quantiles["0.025"],
         "upper": p.quantiles["0.975"],
-        "curve_lower": curve["0.025"][i],
-        "curve_upper": curve["0.975"][i],
-        "extrapolation_factor": p.extrapolation_factor,
-        **{name: values[i] for name, values in baselines.items()},
+        "curve_lower": curve_lower,
+        "curve_upper": curve_upper,
+        "factor": p.extrapolation_factor,
     }
+
+
+def _rounded(row: dict[str, Any]) -> dict[str, Any]:
+    """Floats to three figures, for a narrow terminal."""
+    return {k: float(f"{v:.3g}") if isinstance(v, float) else v for k, v in row.items()}

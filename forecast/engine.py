@@ -14,6 +14,7 @@ from forecast.laws.law import Columns, Law
 __all__ = ["Loss", "Minima", "minimise", "project_linear", "starts"]
 
 Array = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 
 CHUNK = 400_000  # elements of (batch, rows) worked on at once: bounds the memory
 
@@ -58,11 +59,11 @@ class Minima:
     inner: Array
     loss: Array
     gradient: Array
-    moved: npt.NDArray[np.bool_]
+    moved: Mask
     iterations: int
 
     @property
-    def converged(self) -> npt.NDArray[np.bool_]:
+    def converged(self) -> Mask:
         """Stationary to the accuracy that double precision gives, with a finite loss."""
         return np.isfinite(self.loss) & (self.gradient < 1e-5)
 
@@ -102,21 +103,30 @@ def project_linear(law: Law, columns: Columns, outcomes: Array, weights: Array, 
 
 
 def minimise(
-    law: Law, columns: Columns, outcomes: Array, weights: Array, inner: Array, *, loss: Loss, iterations: int = 200
+    law: Law,
+    columns: Columns,
+    outcomes: Array,
+    weights: Array,
+    inner: Array,
+    *,
+    loss: Loss,
+    iterations: int = 200,
+    fixed: Mask | None = None,
 ) -> Minima:
     """Local minima from every start.
 
-    outcomes, weights: (rows,) or (batch, rows); a row of weight 0 is left out.
-    inner: starts in engine coordinates, (batch, p).
+    columns, outcomes, weights: (rows,) or (batch, rows); a row of weight 0 is left out.
+    inner: starts in engine coordinates, (batch, p). fixed: (p,) or (batch, p), parameters held where they start.
     """
-    batch, rows = inner.shape[0], len(next(iter(columns.values())))
+    batch, rows = inner.shape[0], next(iter(columns.values())).shape[-1]
+    held = np.broadcast_to(np.zeros(inner.shape[1], dtype=bool) if fixed is None else fixed, inner.shape)
     y = np.broadcast_to(outcomes, (batch, rows))
     w = np.broadcast_to(weights, (batch, rows))
     size = max(1, CHUNK // max(rows, 1))
-    parts = [
-        _descend(law, columns, y[i : i + size], w[i : i + size], inner[i : i + size], loss, iterations)
-        for i in range(0, batch, size)
-    ]
+    parts = []
+    for i in range(0, batch, size):
+        some = slice(i, i + size)
+        parts.append(_descend(law, _part(columns, some), y[some], w[some], inner[some], held[some], loss, iterations))
     return Minima(
         inner=np.concatenate([p.inner for p in parts]),
         loss=np.concatenate([p.loss for p in parts]),
@@ -126,7 +136,14 @@ def minimise(
     )
 
 
-def _descend(law: Law, columns: Columns, y: Array, w: Array, inner: Array, loss: Loss, iterations: int) -> Minima:
+def _part(columns: Columns, index: slice | npt.NDArray[np.int64]) -> Columns:
+    """The columns of some members of the batch."""
+    return {name: v[index] if v.ndim == 2 else v for name, v in columns.items()}
+
+
+def _descend(
+    law: Law, columns: Columns, y: Array, w: Array, inner: Array, held: Mask, loss: Loss, iterations: int
+) -> Minima:
     x = np.clip(inner, law.lower, law.upper)
     batch = len(x)
     total = np.full(batch, np.inf)
@@ -137,17 +154,16 @@ def _descend(law: Law, columns: Columns, y: Array, w: Array, inner: Array, loss:
     value, jacobian = law.value_and_jacobian(columns, x)
     residual = y - value
     total = loss.total(residual, w)
+    alive = np.flatnonzero(np.isfinite(total))
+    residual, jacobian = residual[alive], jacobian[alive]
     done = 0
-    while done < iterations:
+    while done < iterations and len(alive):
         done += 1
-        alive = alive[np.isfinite(total[alive])]
-        if not len(alive):
-            break
-        normal, right, free, cosine = _normal(law, x[alive], residual, jacobian, w[alive], loss)
+        normal, right, free, cosine = _normal(law, x[alive], residual, jacobian, w[alive], held[alive], loss)
         measure[alive] = cosine
         step = _damped_step(normal, right, free, damping[alive])
         trial = np.clip(x[alive] + step, law.lower, law.upper)
-        value, new_jacobian = law.value_and_jacobian(columns, trial)
+        value, new_jacobian = law.value_and_jacobian(_part(columns, alive), trial)
         new_residual = y[alive] - value
         new_total = loss.total(new_residual, w[alive])
         better = new_total < total[alive]
@@ -160,20 +176,16 @@ def _descend(law: Law, columns: Columns, y: Array, w: Array, inner: Array, loss:
         settled = (better & (gain < 1e-15)) | (~better & (damping[alive] > 1e9)) | (total[alive] <= 0)
         settled |= cosine < 1e-11
         alive, residual, jacobian = alive[~settled], residual[~settled], jacobian[~settled]
-        if not len(alive):
-            break
-    if len(alive):
-        measure[alive] = _normal(law, x[alive], residual, jacobian, w[alive], loss)[3]
     last = np.flatnonzero(np.isfinite(total))
     if len(last):
-        value, jacobian = law.value_and_jacobian(columns, x[last])
-        measure[last] = _normal(law, x[last], y[last] - value, jacobian, w[last], loss)[3]
+        value, jacobian = law.value_and_jacobian(_part(columns, last), x[last])
+        measure[last] = _normal(law, x[last], y[last] - value, jacobian, w[last], held[last], loss)[3]
     return Minima(x, total, measure, moved, done)
 
 
 def _normal(
-    law: Law, x: Array, residual: Array, jacobian: Array, w: Array, loss: Loss
-) -> tuple[Array, Array, npt.NDArray[np.bool_], Array]:
+    law: Law, x: Array, residual: Array, jacobian: Array, w: Array, held: Mask, loss: Loss
+) -> tuple[Array, Array, Mask, Array]:
     """Normal matrix, right side, which parameters are free of their bounds, and the stationarity cosine."""
     active = w > 0
     j = np.where(active[..., None] & np.isfinite(jacobian), jacobian, 0.0)
@@ -183,7 +195,7 @@ def _normal(
     normal = np.matmul(weighted.transpose(0, 2, 1), j)
     right = np.einsum("bmp,bm->bp", weighted, r)
     tolerance = 1e-12 * np.maximum(1.0, np.abs(x))
-    stuck = ((x <= law.lower + tolerance) & (right < 0)) | ((x >= law.upper - tolerance) & (right > 0))
+    stuck = held | ((x <= law.lower + tolerance) & (right < 0)) | ((x >= law.upper - tolerance) & (right > 0))
     length = np.sqrt(np.maximum(np.einsum("bpp->bp", normal), 0.0))
     norm = np.sqrt(np.sum(weight * r * r, axis=1))
     cosine = np.abs(right) / np.maximum(length * norm[:, None], 1e-300)
@@ -191,7 +203,7 @@ def _normal(
     return normal, right, ~stuck, np.max(cosine, axis=1)
 
 
-def _damped_step(normal: Array, right: Array, free: npt.NDArray[np.bool_], damping: Array) -> Array:
+def _damped_step(normal: Array, right: Array, free: Mask, damping: Array) -> Array:
     """The Marquardt step in the free parameters; 0 in the others."""
     diagonal = np.einsum("bpp->bp", normal)
     scale = np.sqrt(np.maximum(diagonal, 1e-20 * np.maximum(diagonal.max(axis=1, keepdims=True), 1e-300)))

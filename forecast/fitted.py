@@ -60,7 +60,7 @@ class LackOfFit(Record):
 class LawFit(Record):
     """One law with its estimates.
 
-    covariance, draws: engine coordinates (logarithms where `walk` is "log").
+    covariance: engine coordinates (logarithms where `walk` is "log").
     sigma: SD of one run about the law as the intervals use it; degrees_of_freedom belongs to it.
     tau: SD of the law's own error (lack of fit), outcome's unit.
     weight: share in the averaged prediction.
@@ -74,7 +74,6 @@ class LawFit(Record):
     constants: Numbers
     parameters: tuple[Estimate, ...]
     covariance: Annotated[tuple[tuple[FiniteFloat, ...], ...], AfterValidator(_square)]
-    draws: tuple[tuple[FiniteFloat, ...], ...]
     sigma: FiniteFloat
     degrees_of_freedom: int
     tau: FiniteFloat

@@ -14,11 +14,12 @@ from forecast.dataset import ALIASES, Dataset, build
 from forecast.engine import Loss, Minima, minimise, project_linear, starts
 from forecast.errors import FitFailed, ForecastError
 from forecast.fitted import Candidate, DesignMean, Estimate, Fit, LackOfFit, LawFit
-from forecast.intervals import Spread, draw_normal, lack_of_fit, spread
+from forecast.intervals import METHODS, Spread, lack_of_fit, spread
 from forecast.laws.alignment import ALIGNMENT, NULLS
 from forecast.laws.law import Law
 from forecast.laws.registry import build_law
 from forecast.noise import Noise, seed_noise
+from forecast.profile import profile_parameters
 from forecast.records import Run
 from forecast.remarks import reasons_of, warnings_of
 from forecast.selection import Backtest, Fold, backtest_baseline, backtest_law, folds_of, stack
@@ -29,7 +30,6 @@ Array = npt.NDArray[np.float64]
 
 START_COUNT = 64
 POLISHED = 12
-DRAWS = 1000
 
 
 @dataclass(frozen=True)
@@ -60,16 +60,20 @@ def fit(
     law: str = "auto",
     loss: str = "squared",
     delta: float | None = None,
+    intervals: str = "profile",
     columns: Mapping[str, str] | None = None,
     seed: int | None = None,
 ) -> Fit:
     """Fit one law, or choose among the laws by how well they predict designs that they have not seen.
 
     law: "auto" or a law's name. loss: "squared" or "huber" (delta in the metric's unit; default 1.345 seed SDs).
+    intervals: one of forecast.intervals.METHODS.
     columns: the law's names to the runs' settings, default n = n_samples, g = good_view_fraction.
     seed: recorded only; what is random comes from `rng`.
     Raises FitFailed where no law can be fitted, ForecastError for unusable runs.
     """
+    if intervals not in METHODS:
+        raise ForecastError(f"there is no interval method {intervals!r}; the methods are {', '.join(METHODS)}")
     data = build(runs, metric, _mapping(runs, columns))
     _refuse_hopeless(data)
     noise = seed_noise(data.values.tolist(), data.owner.tolist())
@@ -91,7 +95,9 @@ def fit(
     kept = [f for f in usable if f is best or weights[f.law.name] >= 0.02]
     total = sum(weights[f.law.name] for f in kept) or 1.0
     components = tuple(
-        _component(f, weights[f.law.name] / total if weights[best.law.name] > 0 or len(kept) > 1 else 1.0, data, rng)
+        _component(
+            f, weights[f.law.name] / total if weights[best.law.name] > 0 or len(kept) > 1 else 1.0, data, chosen_loss
+        )
         for f in kept
     )
     return Fit(
@@ -101,7 +107,7 @@ def fit(
         predictors=best.law.predictors,
         loss=chosen_loss.name,
         delta=chosen_loss.delta,
-        interval_method="delta",
+        interval_method=intervals,
         components=components,
         noise=noise,
         candidates=rows,
@@ -128,7 +134,7 @@ def fit_law(law: Law, data: Dataset, *, noise: Noise, loss: Loss, rng: np.random
         status = f"too few designs: {designs} for {p} parameters"
         empty = Minima(np.zeros((0, p)), np.zeros(0), np.zeros(0), np.zeros(0, dtype=bool), 0)
         nothing = np.zeros((1, p))
-        none = Spread(np.zeros((1, p, p)), np.zeros(1), 1, np.zeros(1), nothing > 0, nothing > 0)
+        none = Spread(np.zeros((1, p, p)), np.zeros(1), np.ones(1, int), np.zeros(1), nothing > 0, nothing > 0)
         return Fitted(law, empty, nothing[0], data.means, np.inf, none, None, np.inf, status)
     first = project_linear(law, data.columns, data.means, counts, starts(law, START_COUNT, rng))
     screened = loss.total(data.means - law.value(data.columns, first), counts)
@@ -245,7 +251,7 @@ def _weights(usable: Sequence[Fitted], tests: Mapping[str, Backtest]) -> dict[st
     names = [f.law.name for f in usable]
     if len(names) == 1 or not tests:
         return {f.law.name: float(f is min(usable, key=lambda u: u.aicc)) for f in usable}
-    return dict(zip(names, stack(np.array([tests[n].log_density for n in names])).tolist(), strict=True))
+    return dict(zip(names, stack([tests[n] for n in names]).tolist(), strict=True))
 
 
 def _choose(usable: Sequence[Fitted], tests: Mapping[str, Backtest]) -> Fitted:
@@ -313,10 +319,9 @@ def _scores(test: Backtest | None) -> dict[str, float | int | None]:
     }
 
 
-def _component(f: Fitted, weight: float, data: Dataset, rng: np.random.Generator) -> LawFit:
+def _component(f: Fitted, weight: float, data: Dataset, loss: Loss) -> LawFit:
     sure, law = f.sure, f.law
     covariance = sure.covariance[0]
-    draws = draw_normal(law, f.inner, covariance, sure.df, DRAWS, rng)
     return LawFit(
         law=law.name,
         formula=law.formula,
@@ -324,11 +329,10 @@ def _component(f: Fitted, weight: float, data: Dataset, rng: np.random.Generator
         family=law.family,
         predictors=law.predictors,
         constants=dict(law.constants),
-        parameters=_estimates(f, draws),
+        parameters=_estimates(f, data, loss),
         covariance=tuple(tuple(float(v) for v in row) for row in covariance),
-        draws=tuple(tuple(float(f"{v:.9g}") for v in draw) for draw in draws),
         sigma=float(sure.sigma[0]),
-        degrees_of_freedom=sure.df,
+        degrees_of_freedom=int(sure.df[0]),
         tau=float(sure.tau[0]),
         weight=weight,
         loss=f.loss,
@@ -337,25 +341,40 @@ def _component(f: Fitted, weight: float, data: Dataset, rng: np.random.Generator
     )
 
 
-def _estimates(f: Fitted, draws: Array) -> tuple[Estimate, ...]:
-    outer = f.law.outer(f.inner[None])[0]
-    drawn = f.law.outer(draws)
+def _estimates(f: Fitted, data: Dataset, loss: Loss) -> tuple[Estimate, ...]:
+    """The parameters with profile intervals; an end that the data do not exclude is null."""
+    sure, law = f.sure, f.law
+    inner_error = np.sqrt(np.maximum(np.diag(sure.covariance[0]), 0.0))
+    guess = np.where(inner_error > 0, np.minimum(inner_error, 5.0 * np.maximum(np.abs(f.inner), 1.0)), 0.1)
+    curve = profile_parameters(
+        law,
+        data.columns,
+        data.means,
+        data.counts,
+        f.inner,
+        sigma=float(sure.sigma[0]),
+        df=int(sure.df[0]),
+        loss=loss,
+        spread=guess,
+    )
+    ends = law.outer(curve.quantiles(np.array([0.025, 0.975])))
+    no_low, no_high = curve.open_ends(0.95)
+    outer = law.outer(f.inner[None])[0]
     out = []
-    for i, p in enumerate(f.law.parameters):
-        free, known = bool(f.sure.free[0, i]), bool(f.sure.identified[0, i])
-        error = float(np.sqrt(f.sure.covariance[0, i, i])) * (outer[i] if p.walk == "log" else 1.0)
-        status = "free" if known else "not identified"
-        if not free:
-            status = "at lower bound" if f.inner[i] - f.law.lower[i] < f.law.upper[i] - f.inner[i] else "at upper bound"
-        sure = free and known and np.isfinite(error)
-        low, high = np.quantile(drawn[:, i], [0.025, 0.975])
+    for i, p in enumerate(law.parameters):
+        error = float(inner_error[i]) * (outer[i] if p.walk == "log" else 1.0)
+        status = "free"
+        if not sure.free[0, i]:
+            status = "at lower bound" if f.inner[i] - law.lower[i] < law.upper[i] - f.inner[i] else "at upper bound"
+        elif not sure.identified[0, i] or (no_low[i] and no_high[i]):
+            status = "not identified"
         out.append(
             Estimate(
                 name=p.name,
                 value=float(outer[i]),
-                standard_error=float(error) if sure else None,
-                lower=float(low) if sure else None,
-                upper=float(high) if sure else None,
+                standard_error=error if status == "free" and np.isfinite(error) else None,
+                lower=None if no_low[i] else float(ends[0, i]),
+                upper=None if no_high[i] else float(ends[1, i]),
                 status=status,
                 lower_bound=p.lower,
                 upper_bound=p.upper,

@@ -1,4 +1,4 @@
-"""How sure a fit is: covariance on design means, lack of fit, and draws of the parameters."""
+"""How sure a fit is: the noise that its intervals rest on, lack of fit, and one interface to every method."""
 
 from __future__ import annotations
 
@@ -6,31 +6,56 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
+from forecast.bootstrap import BOOTSTRAPS, bootstrap
+from forecast.confidence import Confidence
 from forecast.engine import Loss
 from forecast.fitted import LackOfFit
 from forecast.laws.law import Columns, Law
+from forecast.profile import profile_predictions
 
-__all__ = ["Spread", "draw_normal", "lack_of_fit", "spread"]
+__all__ = ["METHODS", "Spread", "confidence", "lack_of_fit", "noise_about", "spread"]
 
 Array = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+METHODS = ("profile", "delta", *BOOTSTRAPS)
+POOL = 0.2  # p value of the lack-of-fit test above which lack of fit and pure error are one variance
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Covariance of the estimates in engine coordinates, and the noise that it rests on.
+    """Covariance of the estimates in engine coordinates (batch, p, p), and the noise that it rests on.
 
-    sigma: SD of one run about the law, max(lack of fit, pure error); df: its degrees of freedom.
-    tau: SD of the law's own error where lack of fit exceeds pure error.
+    sigma: SD of one run about the law, (batch,); df: its degrees of freedom, (batch,).
+    tau: SD of the law's own error at one design, (batch,); 0 where the law does not fail.
     free: parameters off their bounds; identified: those whose column the others do not replace.
     """
 
     covariance: Array
     sigma: Array
-    df: int
+    df: npt.NDArray[np.int64]
     tau: Array
-    free: npt.NDArray[np.bool_]
-    identified: npt.NDArray[np.bool_]
+    free: Mask
+    identified: Mask
+
+
+def noise_about(
+    variance: Array, spare: npt.NDArray[np.int64], counts: Array, pure: float | None, pure_df: int
+) -> tuple[Array, npt.NDArray[np.int64], Array]:
+    """SD of one run about the law, its degrees of freedom, and tau.
+
+    variance: lack-of-fit mean square with `spare` degrees of freedom. Where the F test does not tell it from pure
+    error the two are pooled; where it does, lack of fit rules: a failing law has the wider intervals.
+    """
+    if pure is None or pure_df < 1 or pure <= 0:
+        return np.sqrt(variance), spare, np.zeros(len(variance))
+    fails = special.fdtrc(spare, pure_df, variance / pure**2) < POOL
+    pooled = (spare * variance + pure_df * pure**2) / (spare + pure_df)
+    size = np.sum(counts, axis=1) / np.maximum(np.sum(counts > 0, axis=1), 1)
+    tau = np.where(fails, np.sqrt(np.maximum(variance - pure**2, 0.0) / np.maximum(size, 1.0)), 0.0)
+    return np.sqrt(np.where(fails, variance, pooled)), np.where(fails, spare, spare + pure_df), tau
 
 
 def spread(
@@ -53,9 +78,9 @@ def spread(
     residual = np.where(counts > 0, means - value, 0.0)
     jacobian = np.where((counts > 0)[..., None] & np.isfinite(jacobian), jacobian, 0.0)
     p = len(law.parameters)
-    df = np.maximum(np.sum(counts > 0, axis=1) - p, 1)
-    weight = loss.influence(residual, counts)
-    variance = np.sum(weight * residual**2, axis=1) / df
+    spare = np.maximum(np.sum(counts > 0, axis=1) - p, 1)
+    variance = np.sum(loss.influence(residual, counts) * residual**2, axis=1) / spare
+    sigma, df, tau = noise_about(variance, spare, counts, pure, pure_df)
     tolerance = 1e-6 * np.maximum(1.0, np.abs(inner))
     free = (inner > law.lower + tolerance) & (inner < law.upper - tolerance)
     normal = np.einsum("bmi,bm,bmj->bij", jacobian, counts, jacobian)
@@ -69,19 +94,54 @@ def spread(
     inverse = np.where(both, inverse, 0.0) / (scale[:, :, None] * scale[:, None, :])
     weak = (values < 10 * floor)[:, None, :]
     identified = ~np.any(weak & (np.abs(vectors) > 0.1), axis=2)
-    larger = np.maximum(variance, pure**2) if pure is not None else variance
-    sizes = np.maximum(np.sum(counts, axis=1) / np.maximum(np.sum(counts > 0, axis=1), 1), 1.0)
-    tau = np.sqrt(np.maximum(variance - pure**2, 0.0) / sizes) if pure is not None and pure_df else np.zeros(len(inner))
-    return Spread(inverse * larger[:, None, None], np.sqrt(larger), int(df[0]), tau, free, identified)
+    return Spread(inverse * sigma[:, None, None] ** 2, sigma, df, tau, free, identified)
 
 
-def draw_normal(law: Law, inner: Array, covariance: Array, df: int, count: int, rng: np.random.Generator) -> Array:
-    """Draws (count, p) of the parameters: multivariate t about the estimate, folded back at the bounds."""
-    values, vectors = np.linalg.eigh(covariance)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    normal = rng.standard_normal((count, len(inner)))
-    scale = np.sqrt(df / rng.chisquare(df, size=count))
-    return np.asarray(np.clip(inner + scale[:, None] * (normal @ root.T), law.lower, law.upper))
+def confidence(
+    law: Law,
+    columns: Columns,
+    means: Array,
+    counts: Array,
+    inner: Array,
+    targets: Columns,
+    *,
+    method: str,
+    covariance: Array,
+    sigma: float,
+    df: int,
+    loss: Loss,
+    rng: np.random.Generator,
+    draws: int = 1000,
+) -> Confidence:
+    """The curve's confidence at each target, by one of METHODS. inner: the best fit, (p,)."""
+    value, jacobian = law.value_and_jacobian(targets, inner[None])
+    best, j = value[0], np.where(np.isfinite(jacobian[0]), jacobian[0], 0.0)
+    error = np.sqrt(np.maximum(np.einsum("mi,ij,mj->m", j, covariance, j), 0.0))
+    cases, freedom = len(best), np.full(len(best), float(df))
+    if method == "delta":
+        reach = np.array([-12.0, 12.0])
+        return Confidence(best[:, None] + reach * error[:, None], np.tile(reach, (cases, 1)), freedom)
+    if method == "profile":
+        span = float(np.ptp(means)) or sigma
+        guess = np.clip(error, 1e-2 * sigma, 0.5 * span + sigma)
+        return profile_predictions(
+            law,
+            columns,
+            np.tile(means, (cases, 1)),
+            np.tile(counts, (cases, 1)),
+            np.tile(inner, (cases, 1)),
+            targets,
+            sigma=np.full(cases, sigma),
+            df=freedom,
+            loss=loss,
+            spread=guess,
+        )
+    if method in BOOTSTRAPS:
+        found = bootstrap(law, columns, means, counts, inner, kind=method, draws=draws, loss=loss, rng=rng)
+        drawn = np.sort(law.value(targets, found), axis=0)
+        levels = (np.arange(draws) + 0.5) / draws
+        return Confidence(drawn.T, np.tile(special.stdtrit(df, levels), (cases, 1)), freedom)
+    raise ValueError(f"no interval method {method!r}; the methods are {', '.join(METHODS)}")
 
 
 def lack_of_fit(residual: Array, counts: Array, parameters: int, pure: float | None, pure_df: int) -> LackOfFit | None:
@@ -89,12 +149,10 @@ def lack_of_fit(residual: Array, counts: Array, parameters: int, pure: float | N
     numerator = len(residual) - parameters
     if pure is None or pure_df < 1 or numerator < 1 or pure <= 0:
         return None
-    from scipy.stats import f as f_distribution
-
     ratio = float(np.sum(counts * residual**2) / numerator / pure**2)
     return LackOfFit(
         f=ratio,
         numerator=numerator,
         denominator=pure_df,
-        p_value=float(f_distribution.sf(ratio, numerator, pure_df)),
+        p_value=float(special.fdtrc(numerator, pure_df, ratio)),
     )

@@ -1,35 +1,102 @@
-"""Predictions from a fit alone: points, quantiles of one new run, joint draws of the curves."""
+"""Predictions from a fit alone: points, quantiles of new runs, joint draws of the curves."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
 from forecast.baselines import BASELINES
+from forecast.confidence import Confidence
 from forecast.dataset import columns_of
 from forecast.engine import Loss, minimise, project_linear, starts
 from forecast.errors import ForecastError
-from forecast.fitted import Fit
+from forecast.fitted import Fit, LawFit
+from forecast.intervals import confidence
 from forecast.laws.alignment import NULLS
 from forecast.laws.law import Columns, Scale
 from forecast.laws.registry import build_law
 from forecast.records import LEVELS, Prediction, Target
 
-__all__ = ["baseline_predictions", "curve_quantiles", "predict", "predict_joint"]
+__all__ = ["Outlook", "baseline_predictions", "curve_quantiles", "look_ahead", "predict", "predict_joint"]
 
 Array = npt.NDArray[np.float64]
 
+DRAWS = 4000
 
-def predict(fit: Fit, targets: Sequence[Target], *, rng: np.random.Generator, replicates: int = 1) -> list[Prediction]:
-    """One prediction per target: the law's point, and quantiles of the mean of `replicates` new runs (default one)."""
+
+@dataclass(frozen=True)
+class Outlook:
+    """What a fit says of its targets' curves: per law a confidence curve and how the targets move together.
+
+    point: (targets,), averaged over the laws; weights: (laws,).
+    correlation: per law, of the curve's error at the targets; tau, kernel: the law's own error and its correlation.
+    """
+
+    point: Array
+    weights: Array
+    curves: tuple[Confidence, ...]
+    correlation: tuple[Array, ...]
+    tau: Array
+    kernel: Array
+
+    def joint(self, rng: np.random.Generator, draws: int) -> Array:
+        """Draws (draws, targets) of the curves: which law, its parameters, its own error; no seed noise."""
+        which = rng.choice(len(self.weights), size=draws, p=self.weights)
+        out = np.empty((draws, len(self.point)))
+        for k, curve in enumerate(self.curves):
+            rows = np.flatnonzero(which == k)
+            df = float(curve.df[0])
+            wide = np.sqrt(df / rng.chisquare(df, size=len(rows)))[:, None]
+            out[rows] = curve.at(_correlated(rng, self.correlation[k], len(rows)) * wide)
+            if self.tau[k] > 0:
+                out[rows] += self.tau[k] * _correlated(rng, self.kernel, len(rows)) * wide
+        return out
+
+
+def look_ahead(fit: Fit, targets: Sequence[Target], rng: np.random.Generator) -> Outlook:
+    """The curves of the fit's laws at the targets, by the fit's interval method. Raises ForecastError."""
     columns = _columns(fit, targets)
-    points = np.zeros(len(targets))
+    seen, means, counts = fit.table()
+    weights = np.array([component.weight for component in fit.components])
+    point = np.zeros(len(targets))
+    curves, correlations = [], []
     for component in fit.components:
-        points += component.weight * component.rebuilt().value(columns, component.inner)[0]
-    draws = predict_joint(fit, targets, rng, 4000)
+        law, inner = component.rebuilt(), component.inner
+        value, jacobian = law.value_and_jacobian(columns, inner)
+        if not np.all(np.isfinite(value)):
+            raise ForecastError(f"{law.name} has no finite value at a target; take it out, or fit another law")
+        point += component.weight / weights.sum() * value[0]
+        curves.append(_curve(fit, component, columns, seen, means, counts, rng))
+        correlations.append(_correlation(jacobian[0], np.array(component.covariance)))
+    return Outlook(
+        point=point,
+        weights=weights / weights.sum(),
+        curves=tuple(curves),
+        correlation=tuple(correlations),
+        tau=np.array([component.tau for component in fit.components]),
+        kernel=_kernel(columns, seen),
+    )
+
+
+def predict(
+    fit: Fit,
+    targets: Sequence[Target],
+    *,
+    rng: np.random.Generator,
+    replicates: int = 1,
+    outlook: Outlook | None = None,
+) -> list[Prediction]:
+    """One prediction per target: the law's point, and quantiles of the mean of `replicates` new runs (default one).
+
+    outlook: what `look_ahead` gave for the same targets, where it is needed more than once.
+    """
+    columns = _columns(fit, targets)
+    ahead = look_ahead(fit, targets, rng) if outlook is None else outlook
+    draws = ahead.joint(rng, DRAWS)
     sigma, df = _noise(fit)
     quantiles = _smoothed(draws, sigma / np.sqrt(replicates), df)
     factors = _extrapolation(fit, columns)
@@ -38,7 +105,7 @@ def predict(fit: Fit, targets: Sequence[Target], *, rng: np.random.Generator, re
             target=target.target,
             design=target.design,
             replicates=target.replicates,
-            point=float(points[i]),
+            point=float(ahead.point[i]),
             quantiles=_within(fit, dict(zip(LEVELS, quantiles[:, i].tolist(), strict=True))),
             curve_sd=float(np.std(draws[:, i])),
             noise_sd=float(sigma),
@@ -50,26 +117,12 @@ def predict(fit: Fit, targets: Sequence[Target], *, rng: np.random.Generator, re
 
 def predict_joint(fit: Fit, targets: Sequence[Target], rng: np.random.Generator, draws: int) -> Array:
     """Draws (draws, targets) of the curves' values: law, parameters and the law's own error; no seed noise."""
-    columns = _columns(fit, targets)
-    weights = np.array([component.weight for component in fit.components])
-    which = rng.choice(len(weights), size=draws, p=weights / weights.sum())
-    out = np.empty((draws, len(targets)))
-    for k, component in enumerate(fit.components):
-        rows = np.flatnonzero(which == k)
-        if not len(rows):
-            continue
-        stored = np.array(component.draws)
-        inner = stored[rng.integers(len(stored), size=len(rows))]
-        value = component.rebuilt().value(columns, inner)
-        out[rows] = value + component.tau * rng.standard_normal((len(rows), len(targets)))
-    if not np.all(np.isfinite(out)):
-        raise ForecastError("the law has no finite value at a target; take it out, or fit another law")
-    return out
+    return look_ahead(fit, targets, rng).joint(rng, draws)
 
 
 def curve_quantiles(fit: Fit, targets: Sequence[Target], rng: np.random.Generator) -> dict[str, list[float]]:
-    """Quantiles of the curve itself at each target, per level."""
-    draws = predict_joint(fit, targets, rng, 4000)
+    """Quantiles of the curve itself at each target, per level: what no further seed would change."""
+    draws = predict_joint(fit, targets, rng, DRAWS)
     return {level: np.quantile(draws, float(level), axis=0).tolist() for level in LEVELS}
 
 
@@ -95,6 +148,52 @@ def baseline_predictions(fit: Fit, targets: Sequence[Target]) -> dict[str, list[
         minima = minimise(law, seen, means, counts, first, loss=Loss())
         out[name] = law.value(columns, minima.inner[minima.best][None])[0].tolist()
     return out
+
+
+def _curve(
+    fit: Fit, component: LawFit, columns: Columns, seen: Columns, means: Array, counts: Array, rng: np.random.Generator
+) -> Confidence:
+    return confidence(
+        component.rebuilt(),
+        seen,
+        means,
+        counts,
+        component.inner[0],
+        columns,
+        method=fit.interval_method,
+        covariance=np.array(component.covariance),
+        sigma=component.sigma,
+        df=component.degrees_of_freedom,
+        loss=Loss(fit.loss, fit.delta),
+        rng=rng,
+    )
+
+
+def _correlation(jacobian: Array, covariance: Array) -> Array:
+    """Correlation of the curve's error between targets, from the delta method."""
+    j = np.where(np.isfinite(jacobian), jacobian, 0.0)
+    joint = j @ covariance @ j.T
+    sd = np.sqrt(np.maximum(np.diag(joint), 1e-300))
+    out = joint / np.outer(sd, sd)
+    np.fill_diagonal(out, 1.0)
+    return np.asarray(out)
+
+
+def _kernel(columns: Columns, seen: Columns) -> Array:
+    """Correlation of the law's own error between targets: near designs err alike, half a range apart hardly."""
+    square = np.zeros((len(next(iter(columns.values()))),) * 2)
+    for name, wanted in columns.items():
+        values = seen[name]
+        if name != "g" and values.min() > 0 and wanted.min() > 0:
+            values, wanted = np.log(values), np.log(wanted)
+        square += ((wanted[:, None] - wanted[None, :]) / (0.25 * float(np.ptp(values)) or 1.0)) ** 2
+    return np.asarray(np.exp(-0.5 * square))
+
+
+def _correlated(rng: np.random.Generator, correlation: Array, draws: int) -> Array:
+    """Standard normal draws (draws, targets) with this correlation."""
+    values, vectors = np.linalg.eigh(correlation)
+    return np.asarray((rng.standard_normal((draws, len(values))) * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
 
 
 def _columns(fit: Fit, targets: Sequence[Target]) -> dict[str, Array]:

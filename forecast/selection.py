@@ -99,7 +99,7 @@ def backtest_law(
         curve = np.einsum("mi,ij,mj->m", jacobian[i], sure.covariance[0], jacobian[i])
         noise = pure if pure is not None else float(sure.sigma[0])
         sd = np.sqrt(curve + sure.tau[0] ** 2 + noise**2 / data.counts)
-        parts.append((value[i], np.minimum(sd, 1e3 * data.scale.span), max(sure.df, 2)))
+        parts.append((value[i], np.minimum(sd, 1e3 * data.scale.span), max(int(sure.df[0]), 2)))
     return _score(data, folds, parts)
 
 
@@ -133,11 +133,14 @@ def _score(data: Dataset, folds: Sequence[Fold], parts: Sequence[tuple[Array, Ar
     return Backtest(*(np.concatenate(part) for part in (error, crps, density, inside, owner)))
 
 
-def stack(log_densities: Array, iterations: int = 500) -> Array:
+def stack(tests: Sequence[Backtest], iterations: int = 500) -> Array:
     """Weights (laws,) of the mixture with the largest held-out log score, by EM.
 
-    log_densities: (laws, held-out points). Source: Yao et al. (2018), doi 10.1214/17-BA1091.
+    Each held-out part counts once, by its mean log density: its designs err together, as the refit they share does.
+    Source: Yao et al. (2018), doi 10.1214/17-BA1091.
     """
+    size = np.bincount(tests[0].fold)
+    log_densities = np.array([np.bincount(t.fold, weights=t.log_density) / size for t in tests])
     shifted = np.exp(log_densities - log_densities.max(axis=0, keepdims=True))
     weights = np.full(len(shifted), 1 / len(shifted))
     for _ in range(iterations):

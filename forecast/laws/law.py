@@ -130,7 +130,10 @@ class Law:
         return np.stack([p.inner(outer[..., i]) for i, p in enumerate(self.parameters)], axis=-1)
 
     def value(self, columns: Columns, inner: Array) -> Array:
-        """Values, shape (batch, rows), for engine coordinates of shape (batch, parameters)."""
+        """Values, shape (batch, rows), for engine coordinates of shape (batch, parameters).
+
+        columns: each of shape (rows,), or (batch, rows) where they differ along the batch.
+        """
         if self.solver is not None:
             return self.value_and_jacobian(columns, inner)[0]
         outer = self.outer(inner)
@@ -154,5 +157,5 @@ class Law:
         return np.broadcast_to(value, shape), jacobian
 
     def _shape(self, columns: Columns, inner: Array) -> tuple[int, int]:
-        rows = len(columns[self.predictors[0]]) if self.predictors else len(next(iter(columns.values())))
-        return inner.shape[0], rows
+        first = columns[self.predictors[0]] if self.predictors else next(iter(columns.values()))
+        return inner.shape[0], first.shape[-1]

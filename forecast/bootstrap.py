@@ -1,0 +1,54 @@
+"""Bootstraps on design means: residual, wild and by design, each refitted in one batch."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from forecast.engine import Loss, minimise
+from forecast.laws.law import Columns, Law
+
+__all__ = ["BOOTSTRAPS", "bootstrap"]
+
+Array = npt.NDArray[np.float64]
+
+BOOTSTRAPS = ("residual", "wild", "cluster")
+
+
+def bootstrap(
+    law: Law,
+    columns: Columns,
+    means: Array,
+    counts: Array,
+    inner: Array,
+    *,
+    kind: str,
+    draws: int,
+    loss: Loss,
+    rng: np.random.Generator,
+) -> Array:
+    """Refitted parameters (draws, p) in engine coordinates.
+
+    residual: residuals over sqrt(1 - leverage), drawn with replacement.
+    wild: the same residuals, each times a Rademacher sign (Liu 1988).
+    cluster: whole designs drawn with replacement, deviations widened by sqrt(designs / (designs - p)).
+    """
+    value, jacobian = law.value_and_jacobian(columns, inner[None])
+    fitted, j = value[0], np.where(np.isfinite(jacobian[0]), jacobian[0], 0.0) * np.sqrt(counts)[:, None]
+    rows, p = j.shape
+    leverage = np.clip(np.einsum("mi,ij,mj->m", j, np.linalg.pinv(j.T @ j), j), 0.0, 0.999)
+    standard = (means - fitted) * np.sqrt(counts) / np.sqrt(1 - leverage)
+    begin = np.tile(inner, (draws, 1))
+    if kind == "cluster":
+        drawn = rng.multinomial(rows, np.full(rows, 1 / rows), size=draws)
+        found = minimise(law, columns, means, drawn * counts, begin, loss=loss, iterations=60).inner
+        wide = inner + (found - inner) * np.sqrt(rows / max(rows - p, 1))
+        return np.asarray(np.clip(wide, law.lower, law.upper))
+    if kind == "residual":
+        centred = standard - standard.mean()
+        noise = centred[rng.integers(rows, size=(draws, rows))]
+    elif kind == "wild":
+        noise = standard * rng.choice([-1.0, 1.0], size=(draws, rows))
+    else:
+        raise ValueError(f"no bootstrap {kind!r}")
+    return minimise(law, columns, fitted + noise / np.sqrt(counts), counts, begin, loss=loss, iterations=60).inner
