@@ -15,7 +15,7 @@ from prereg.verify import verify_log
 
 
 @pytest.fixture(scope="module")
-def test_authority(tmp_path_factory):
+def practice_authority(tmp_path_factory):
     folder = make_authority(tmp_path_factory.mktemp("tsa") / "test")
     with serving(folder) as url:
         yield Authority("local", url, (folder / "ca.pem").read_bytes())
@@ -33,40 +33,40 @@ def texts(report, code, level=None):
     return [f.text for f in report.findings if f.code == code and level in (None, f.level)]
 
 
-def test_a_token_is_over_the_data_and_verifies_with_openssl(test_authority, tmp_path):
+def test_a_token_is_over_the_data_and_verifies_with_openssl(practice_authority, tmp_path):
     before = datetime.now(UTC).replace(microsecond=0)
-    response = request_token(b"data", test_authority)
-    token = read_token(response, b"data", load_certificates(test_authority.certificates))
+    response = request_token(b"data", practice_authority)
+    token = read_token(response, b"data", load_certificates(practice_authority.certificates))
     (tmp_path / "t.tsr").write_bytes(response)
     (tmp_path / "data").write_bytes(b"data")
-    (tmp_path / "ca.pem").write_bytes(test_authority.certificates)
+    (tmp_path / "ca.pem").write_bytes(practice_authority.certificates)
     command = ["openssl", "ts", "-verify", "-data", "data", "-in", "t.tsr", "-CAfile", "ca.pem"]
 
     assert before <= token.time <= datetime.now(UTC)
     assert token.test
     assert b"OK" in subprocess.run(command, cwd=tmp_path, check=True, capture_output=True).stdout
     with pytest.raises(CheckFailed, match="Mismatch"):
-        read_token(response, b"other", load_certificates(test_authority.certificates))
+        read_token(response, b"other", load_certificates(practice_authority.certificates))
 
 
-def test_a_token_of_another_authority_is_refused(test_authority, real_authority):
-    response = request_token(b"data", test_authority)
+def test_a_token_of_another_authority_is_refused(practice_authority, real_authority):
+    response = request_token(b"data", practice_authority)
 
     with pytest.raises(CheckFailed, match="does not verify"):
         read_token(response, b"data", load_certificates(real_authority.certificates))
 
 
 @pytest.mark.parametrize("response", [b"", b"\x30", b"\x30\x80" * 40, b"<html>", bytes(range(256)) * 8])
-def test_what_is_no_token_is_a_verification_error(response, test_authority):
+def test_what_is_no_token_is_a_verification_error(response, practice_authority):
     with pytest.raises(CheckFailed):
-        read_token(response, b"data", load_certificates(test_authority.certificates))
+        read_token(response, b"data", load_certificates(practice_authority.certificates))
 
 
-def test_a_test_authority_is_printed_as_no_evidence_even_when_it_is_trusted(test_authority, tmp_path):
+def test_a_test_authority_is_printed_as_no_evidence_even_when_it_is_trusted(practice_authority, tmp_path):
     _, log, key = registered(tmp_path)
-    signed, away = stamp(log, [test_authority], key=key)
+    signed, away = stamp(log, [practice_authority], key=key)
     ca = tmp_path / "ca.pem"
-    ca.write_bytes(test_authority.certificates)
+    ca.write_bytes(practice_authority.certificates)
 
     assert away == []
     assert len(signed.body["tokens"]) == 2
@@ -95,9 +95,9 @@ def test_only_token_time_is_registered_by_and_the_files_date_is_a_claim(real_aut
         assert not any("registered by" in text for text in texts(report, "time"))
 
 
-def test_the_authority_that_the_log_carries_is_not_believed_instead_of_mine(test_authority, real_authority, tmp_path):
+def test_the_authority_that_the_log_carries_is_not_believed_instead_of_mine(practice_authority, real_authority, tmp_path):
     _, log, key = registered(tmp_path)
-    stamp(log, [test_authority], key=key)
+    stamp(log, [practice_authority], key=key)
     ca = tmp_path / "ca.pem"
     ca.write_bytes(real_authority.certificates)
     report = verify_log(log, authority_ca=ca)
@@ -106,31 +106,31 @@ def test_the_authority_that_the_log_carries_is_not_believed_instead_of_mine(test
     assert "time owed" in texts(report, "time")[0]
 
 
-def test_time_is_owed_while_the_authority_is_away_and_paid_later(test_authority, tmp_path):
+def test_time_is_owed_while_the_authority_is_away_and_paid_later(practice_authority, tmp_path):
     log, key = new_log(tmp_path)
-    nowhere = Authority("local", "http://127.0.0.1:1/", test_authority.certificates)
+    nowhere = Authority("local", "http://127.0.0.1:1/", practice_authority.certificates)
     signed, away = stamp(log, [nowhere], key=key)
 
     assert signed is None
     assert "is away" in str(away[0])
     assert len(owed(log)) == 1
-    stamp(log, [test_authority], key=key)
+    stamp(log, [practice_authority], key=key)
     assert owed(log) == []
     assert verify_log(log).ok
 
 
-def test_two_authorities_each_leave_a_token(test_authority, real_authority, tmp_path):
+def test_two_authorities_each_leave_a_token(practice_authority, real_authority, tmp_path):
     log, key = new_log(tmp_path)
-    stamp(log, [test_authority, real_authority], key=key)
+    stamp(log, [practice_authority, real_authority], key=key)
 
     assert [token.authority for token in token_files(log)] == ["local", "office"]
     assert verify_log(log).ok
-    assert stamp(log, [test_authority, real_authority], key=key) == (None, [])
+    assert stamp(log, [practice_authority, real_authority], key=key) == (None, [])
 
 
-def test_a_stamp_entry_chains_every_token(test_authority, tmp_path):
+def test_a_stamp_entry_chains_every_token(practice_authority, tmp_path):
     log, key = new_log(tmp_path)
-    stamp(log, [test_authority], key=key)
+    stamp(log, [practice_authority], key=key)
     path = token_files(log)[0].path
     good = path.read_bytes()
     path.write_bytes(good[:-1] + bytes([good[-1] ^ 1]))
@@ -144,24 +144,24 @@ def test_a_stamp_entry_chains_every_token(test_authority, tmp_path):
     assert "another hash of the CA" in texts(verify_log(log), "token", "failed")[0]
 
 
-def test_a_token_that_no_entry_chains_yet_is_named(test_authority, tmp_path):
+def test_a_token_that_no_entry_chains_yet_is_named(practice_authority, tmp_path):
     log, key = new_log(tmp_path)
-    stamp(log, [test_authority], key=key)
+    stamp(log, [practice_authority], key=key)
     entry = Log(log).append("launch", {"x": 1}, key=key)
     path = entry.path.with_name(entry.path.name + ".local.tsr")
-    path.write_bytes(request_token(signature_path(entry.path).read_bytes(), test_authority))
+    path.write_bytes(request_token(signature_path(entry.path).read_bytes(), practice_authority))
 
     assert "not yet chained" in texts(verify_log(log), "token", "warning")[0]
-    stamp(log, [test_authority], key=key)
+    stamp(log, [practice_authority], key=key)
     assert texts(verify_log(log), "token") == []
 
 
-def test_the_last_tokens_signed_content_cannot_change(test_authority, tmp_path):
+def test_the_last_tokens_signed_content_cannot_change(practice_authority, tmp_path):
     """Not yet chained, so only what the authority signed is protected: bytes that pass are outside of it."""
     log, _ = new_log(tmp_path)
     data = (log / "0001-key.json.sig").read_bytes()
-    certificates = load_certificates(test_authority.certificates)
-    response = request_token(data, test_authority)
+    certificates = load_certificates(practice_authority.certificates)
+    response = request_token(data, practice_authority)
     expected = read_token(response, data, certificates)
     passed = 0
     for i in range(len(response)):
@@ -176,21 +176,21 @@ def test_the_last_tokens_signed_content_cannot_change(test_authority, tmp_path):
     assert passed < 20
 
 
-def test_another_authority_under_a_known_name_is_refused(test_authority, real_authority, tmp_path):
+def test_another_authority_under_a_known_name_is_refused(practice_authority, real_authority, tmp_path):
     log, key = new_log(tmp_path)
-    stamp(log, [test_authority], key=key)
+    stamp(log, [practice_authority], key=key)
     impostor = Authority("local", real_authority.url, real_authority.certificates)
 
     with pytest.raises(ForecastError, match="another CA"):
         stamp(log, [impostor], key=key)
 
 
-def test_an_answer_to_another_question_is_refused(test_authority, monkeypatch):
-    response = request_token(b"data", test_authority)
+def test_an_answer_to_another_question_is_refused(practice_authority, monkeypatch):
+    response = request_token(b"data", practice_authority)
     monkeypatch.setattr("urllib.request.urlopen", lambda *a, **k: Replay(response))
 
     with pytest.raises(AuthorityAway, match="Nonce"):
-        request_token(b"data", test_authority)
+        request_token(b"data", practice_authority)
 
 
 class Replay:
@@ -207,12 +207,12 @@ class Replay:
         return self.data[:limit]
 
 
-def test_authorities_are_read_from_toml(test_authority, tmp_path):
-    (tmp_path / "ca.pem").write_bytes(test_authority.certificates)
+def test_authorities_are_read_from_toml(practice_authority, tmp_path):
+    (tmp_path / "ca.pem").write_bytes(practice_authority.certificates)
     path = tmp_path / "authorities.toml"
-    path.write_text(f'[[authority]]\nname = "local"\nurl = "{test_authority.url}"\nca = "ca.pem"\n')
+    path.write_text(f'[[authority]]\nname = "local"\nurl = "{practice_authority.url}"\nca = "ca.pem"\n')
 
-    assert [test_authority] == read_authorities(path)
+    assert [practice_authority] == read_authorities(path)
 
 
 @pytest.mark.parametrize(
