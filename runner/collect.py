@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pydantic
-from forecast.ledger import append_runs
 
 from forecast.errors import ForecastError
+from forecast.ledger import append_runs
 from forecast.records import Run
+from runner.settling import settle
 from runner.spec import RunFolder
 
 __all__ = ["Collected", "collect", "read_outcomes"]
@@ -46,6 +47,8 @@ def read_outcomes(folder: Path) -> tuple[list[Run], int]:
 def collect(folder: Path, ledger: Path) -> Collected:
     """Append the outcomes of `folder` to `ledger`. A second call adds nothing."""
     runs, missing = read_outcomes(folder)
+    if missing and settle(folder):
+        runs, missing = read_outcomes(folder)
     finished = sum(run.status == "finished" for run in runs)
     added = append_runs(ledger, runs) if runs else 0
     return Collected(finished, len(runs) - finished, missing, added)

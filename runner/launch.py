@@ -19,6 +19,7 @@ from runner.claim import exclusive
 from runner.joblist import JobList
 from runner.living import jobs_of
 from runner.presets import ExecutorChoice, Preset
+from runner.settling import settle
 from runner.snapshot import Snapshot, job_environment, take_snapshot
 from runner.spec import JobSpec, run_folder
 
@@ -106,6 +107,8 @@ def launch(
     folder = folder.resolve()
     _hold(folder, specs)
     with exclusive(folder / "launch.lock"):
+        if (folder / "runs").is_dir():
+            settle(folder)
         planned = plan(specs, folder, choice=choice, preset=preset, limit=limit)
         if not planned.lists:
             return planned, None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import time
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ import pydantic
 from runner.attempt import JobState
 from runner.slurm_queue import QueuedJob, SlurmAway, query, verdict
 
-__all__ = ["Job", "jobs_of", "process_lives"]
+__all__ = ["OUT_OF_MEMORY", "Job", "jobs_of", "process_lives"]
 
 Ask = Callable[[Sequence[str]], dict[tuple[str, int], QueuedJob]]
 
@@ -66,7 +67,7 @@ def jobs_of(folder: Path, *, ask: Ask = query) -> list[Job]:
                 if arrays
                 else _local_job(submission, path, known.get(path.name), record)
             )
-    return _asked(jobs, ask)
+    return _asked(folder, jobs, ask)
 
 
 def _local_job(submission: Path, path: Path, known: dict[str, Any] | None, record: dict[str, Any]) -> Job:
@@ -107,7 +108,7 @@ def _slurm_job(submission: Path, path: Path, record: dict[str, Any], arrays: lis
     return job
 
 
-def _asked(jobs: list[Job], ask: Ask) -> list[Job]:
+def _asked(folder: Path, jobs: list[Job], ask: Ask) -> list[Job]:
     names = sorted({job.array[0] for job in jobs if job.array and job.alive is None})
     if not names:
         return jobs
@@ -116,34 +117,54 @@ def _asked(jobs: list[Job], ask: Ask) -> list[Job]:
     except SlurmAway as away:
         reason = f"SLURM does not answer ({away})"
         return [replace(job, reason=reason) if job.array and job.alive is None else job for job in jobs]
-    return [_judged(job, found.get(job.array)) if job.array and job.alive is None else job for job in jobs]
+    return [_judged(job, found.get(job.array), folder) if job.array and job.alive is None else job for job in jobs]
 
 
-def _judged(job: Job, queued: QueuedJob | None) -> Job:
+def _judged(job: Job, queued: QueuedJob | None, folder: Path) -> Job:
     word = verdict(queued, submitted_s_ago=job.submitted_s_ago, patience_s=job.patience_s)
     job_id = queued.job_id if queued else job.job_id
     if word == "unknown":
         return replace(job, job_id=job_id, reason="SLURM does not know it yet")
     if word == "ended":
-        return replace(job, job_id=job_id, state="lost", alive=False, reason=_ending(queued))
+        return replace(job, job_id=job_id, state="lost", alive=False, reason=_ending(job, queued, folder))
     assert queued is not None
     return replace(job, job_id=job_id, state=word, alive=True, reason=queued.reason or queued.state)
 
 
+OUT_OF_MEMORY = "ran out of memory"
+_MEMORY_WORDS = re.compile(rb"exceeded memory limit|oom.?kill|out of memory", re.IGNORECASE)
 _ENDINGS = {
     "TIMEOUT": "reached its time limit",
-    "OUT_OF_MEMORY": "ran out of memory",
+    "OUT_OF_MEMORY": OUT_OF_MEMORY,
     "CANCELLED": "was cancelled",
     "NODE_FAIL": "lost its node",
     "PREEMPTED": "was preempted",
 }
 
 
-def _ending(queued: QueuedJob | None) -> str:
+def _ending(job: Job, queued: QueuedJob | None, folder: Path) -> str:
+    """Why a job ended, in words; SLURM calls an end by memory FAILED where it has no cgroups, so its log is read."""
     if queued is None:
         return "SLURM knows no such job (cancelled while it waited, or long forgotten)"
     words = _ENDINGS.get(queued.state.split()[0], "ended without an outcome")
-    return f"{words} (SLURM: {' '.join([queued.state, queued.reason]).strip()})"
+    said = f"SLURM: {' '.join([queued.state, queued.reason]).strip()}"
+    if queued.state == "FAILED":
+        log = log_tail(folder, job.submission, queued.job_id)
+        words = OUT_OF_MEMORY if _MEMORY_WORDS.search(log) else words
+        lines = [line for line in log.decode(errors="replace").splitlines() if line.strip()]
+        said += f"; its log ends: {lines[-1].strip()[:200]}" if lines else ""
+    return f"{words} ({said})"
+
+
+def log_tail(folder: Path, submission: str, job_id: str, size: int = 20_000) -> bytes:
+    """The end of a job's output, empty where there is none."""
+    try:
+        with (folder / "submissions" / submission / "slurm" / f"{job_id}_0_log.out").open("rb") as file:
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - size))
+            return file.read()
+    except OSError:
+        return b""
 
 
 def _runs(path: Path) -> tuple[str, ...]:

@@ -251,11 +251,11 @@ def test_another_study_in_the_same_folder_is_refused(place: Place) -> None:
 
 def test_a_missing_entry_fails_the_run_and_says_so(place: Place) -> None:
     place.write("[grid]\nn_samples = [10]\n")
-    place.study.write_text(place.study.read_text().replace("toy:run", "toy:walk"))
+    place.study.write_text(place.study.read_text().replace("toy:run", "toy:crawl"))
     place.launch()
     (run,) = outcomes(place).values()
 
-    assert "toy:walk cannot be loaded" in str(run.failure)
+    assert "toy:crawl cannot be loaded" in str(run.failure)
 
 
 def test_local_jobs_share_one_list_longest_first() -> None:

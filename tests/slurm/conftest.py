@@ -41,6 +41,10 @@ class Cluster:
         """The output of a SLURM command."""
         return subprocess.run(words, capture_output=True, text=True, timeout=60, check=True).stdout.strip()
 
+    def try_to(self, *words: str) -> None:
+        """A SLURM command that may be refused."""
+        subprocess.run(words, capture_output=True, timeout=60, check=False)
+
     def daemon(self, name: str) -> int:
         """The pid of a daemon that this cluster started."""
         lines = [line.split() for line in (self.folder / "pids").read_text().splitlines()]
