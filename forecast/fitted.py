@@ -15,7 +15,7 @@ from forecast.laws.law import Law, Parameter
 from forecast.noise import Noise
 from forecast.records import Frozen, Metric, Record, Sha256
 
-__all__ = ["Candidate", "DesignMean", "Estimate", "Fit", "LackOfFit", "LawFit"]
+__all__ = ["Candidate", "Coverage", "DesignMean", "Estimate", "Fit", "LackOfFit", "LawFit"]
 
 Array = npt.NDArray[np.float64]
 Numbers = Annotated[dict[str, FiniteFloat], *Frozen]
@@ -127,6 +127,18 @@ class Candidate(Record):
     status: str
 
 
+class Coverage(Record):
+    """How often an interval for the curve held the truth in simulated studies. width: median, outcome's unit."""
+
+    world: str
+    method: str
+    target: str
+    nominal: FiniteFloat
+    coverage: FiniteFloat
+    width: FiniteFloat
+    worlds: int
+
+
 class DesignMean(Record):
     """One design of the data: its columns, mean outcome and number of runs."""
 
@@ -153,6 +165,7 @@ class Fit(Record):
     reasons: tuple[str, ...]
     warnings: tuple[str, ...]
     designs: tuple[DesignMean, ...]
+    calibration: tuple[Coverage, ...] = ()
     data_hash: Sha256
     run_ids: tuple[str, ...]
     design_hashes: tuple[Sha256, ...]

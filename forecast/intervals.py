@@ -42,19 +42,20 @@ class Spread:
 
 
 def noise_about(
-    variance: Array, spare: npt.NDArray[np.int64], counts: Array, pure: float | None, pure_df: int
+    variance: Array, spare: npt.NDArray[np.int64], counts: Array, pure: float | Array | None, pure_df: int
 ) -> tuple[Array, npt.NDArray[np.int64], Array]:
     """SD of one run about the law, its degrees of freedom, and tau.
 
     variance: lack-of-fit mean square with `spare` degrees of freedom. Where the F test does not tell it from pure
     error the two are pooled; where it does, lack of fit rules: a failing law has the wider intervals.
     """
-    if pure is None or pure_df < 1 or pure <= 0:
+    if pure is None or pure_df < 1:
         return np.sqrt(variance), spare, np.zeros(len(variance))
-    fails = special.fdtrc(spare, pure_df, variance / pure**2) < POOL
-    pooled = (spare * variance + pure_df * pure**2) / (spare + pure_df)
+    error = np.maximum(np.square(pure), 1e-300)
+    fails = special.fdtrc(spare, pure_df, variance / error) < POOL
+    pooled = (spare * variance + pure_df * error) / (spare + pure_df)
     size = np.sum(counts, axis=1) / np.maximum(np.sum(counts > 0, axis=1), 1)
-    tau = np.where(fails, np.sqrt(np.maximum(variance - pure**2, 0.0) / np.maximum(size, 1.0)), 0.0)
+    tau = np.where(fails, np.sqrt(np.maximum(variance - error, 0.0) / np.maximum(size, 1.0)), 0.0)
     return np.sqrt(np.where(fails, variance, pooled)), np.where(fails, spare, spare + pure_df), tau
 
 
@@ -66,13 +67,13 @@ def spread(
     inner: Array,
     *,
     loss: Loss,
-    pure: float | None,
+    pure: float | Array | None,
     pure_df: int,
 ) -> Spread:
     """The delta method on design means for a batch of fits.
 
     counts: (batch, designs), runs per design, 0 where the design was left out. inner: (batch, p).
-    pure, pure_df: seed noise and its degrees of freedom.
+    pure, pure_df: seed noise (one for all, or per fit) and its degrees of freedom.
     """
     value, jacobian = law.value_and_jacobian(columns, inner)
     residual = np.where(counts > 0, means - value, 0.0)

@@ -1,0 +1,157 @@
+"""Coverage by simulation: how often an interval holds the truth, for the design at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from forecast.engine import Loss, minimise, project_linear, starts
+from forecast.fitted import Coverage
+from forecast.intervals import METHODS, Spread, confidence, spread
+from forecast.laws.law import Columns, Law
+from forecast.profile import profile_predictions
+
+__all__ = ["World", "measure_coverage"]
+
+Array = npt.NDArray[np.float64]
+
+STARTS = 16
+
+
+@dataclass(frozen=True)
+class World:
+    """A simulated study: a law that is fitted, the true curve at its designs and targets, and the noise.
+
+    truth, target_truth: (designs,), (targets,). tau: SD of a deviation drawn anew per design and world (lack of fit).
+    labels: what to call each target. low, high: ends of the metric.
+    """
+
+    name: str
+    law: Law
+    columns: Columns
+    counts: Array
+    truth: Array
+    targets: Columns
+    target_truth: Array
+    labels: Sequence[str]
+    sigma: float
+    tau: float = 0.0
+    low: float = -np.inf
+    high: float = np.inf
+    remarks: Mapping[str, str] = field(default_factory=dict)
+
+
+def measure_coverage(
+    world: World,
+    *,
+    worlds: int,
+    rng: np.random.Generator,
+    methods: Sequence[str] = ("profile", "delta"),
+    levels: Sequence[float] = (0.9, 0.95),
+    draws: int = 200,
+) -> list[Coverage]:
+    """The share of simulated studies whose interval for the curve holds the truth, per method, target and level."""
+    means, pure, pure_df = _simulate(world, worlds, rng)
+    counts = np.broadcast_to(world.counts, means.shape)
+    inner = _fitted(world, means, rng)
+    sure = spread(world.law, world.columns, means, counts, inner, loss=Loss(), pure=pure, pure_df=pure_df)
+    out = []
+    for method in methods:
+        for level in levels:
+            ends = np.array([0.5 - level / 2, 0.5 + level / 2])
+            low, high = _ends(world, method, means, inner, sure, ends, draws, rng)
+            low, high = np.clip(low, world.low, world.high), np.clip(high, world.low, world.high)
+            inside = (low <= world.target_truth) & (world.target_truth <= high)
+            for i, label in enumerate(world.labels):
+                out.append(
+                    Coverage(
+                        world=world.name,
+                        method=method,
+                        target=label,
+                        nominal=level,
+                        coverage=float(inside[:, i].mean()),
+                        width=float(np.median(high[:, i] - low[:, i])),
+                        worlds=worlds,
+                    )
+                )
+    return out
+
+
+def _simulate(world: World, worlds: int, rng: np.random.Generator) -> tuple[Array, Array | None, int]:
+    """Design means (worlds, designs), seed noise per world, and its degrees of freedom."""
+    shape = (worlds, len(world.truth))
+    means = world.truth + world.sigma / np.sqrt(world.counts) * rng.standard_normal(shape)
+    means = means + world.tau * rng.standard_normal(shape)
+    df = int(np.sum(world.counts - 1))
+    pure = world.sigma * np.sqrt(rng.chisquare(df, size=worlds) / df) if df > 0 else None
+    return means, pure, df
+
+
+def _fitted(world: World, means: Array, rng: np.random.Generator) -> Array:
+    """The best fit of each world (worlds, p), out of the same starts for all."""
+    law, worlds = world.law, len(means)
+    first = np.tile(starts(law, STARTS, rng), (worlds, 1))
+    outcome = np.repeat(means, STARTS, axis=0)
+    weight = np.broadcast_to(world.counts, outcome.shape)
+    first = project_linear(law, world.columns, outcome, weight, first)
+    minima = minimise(law, world.columns, outcome, weight, first, loss=Loss(), iterations=60)
+    best = np.argmin(minima.loss.reshape(worlds, STARTS), axis=1) + STARTS * np.arange(worlds)
+    return np.asarray(minima.inner[best])
+
+
+def _ends(
+    world: World,
+    method: str,
+    means: Array,
+    inner: Array,
+    sure: Spread,
+    ends: Array,
+    draws: int,
+    rng: np.random.Generator,
+) -> tuple[Array, Array]:
+    """The interval's ends (worlds, targets) in every world."""
+    assert method in METHODS
+    targets, worlds = len(world.target_truth), len(means)
+    if method == "profile":
+        _, jacobian = world.law.value_and_jacobian(world.targets, inner)
+        j = np.where(np.isfinite(jacobian), jacobian, 0.0)
+        error = np.sqrt(np.maximum(np.einsum("bti,bij,btj->bt", j, sure.covariance, j), 0.0))
+        span = np.ptp(means, axis=1)[:, None]
+        guess = np.clip(error, 1e-2 * sure.sigma[:, None], 0.5 * span + sure.sigma[:, None])
+        curve = profile_predictions(
+            world.law,
+            world.columns,
+            np.repeat(means, targets, axis=0),
+            np.broadcast_to(world.counts, (worlds * targets, means.shape[1])),
+            np.repeat(inner, targets, axis=0),
+            {k: np.tile(v, worlds) for k, v in world.targets.items()},
+            sigma=np.repeat(sure.sigma, targets),
+            df=np.repeat(sure.df, targets).astype(np.float64),
+            loss=Loss(),
+            spread=guess.ravel(),
+        )
+        both = curve.quantiles(ends).reshape(2, worlds, targets)
+        return both[0], both[1]
+    parts = [
+        confidence(
+            world.law,
+            world.columns,
+            means[i],
+            world.counts,
+            inner[i],
+            world.targets,
+            method=method,
+            covariance=sure.covariance[i],
+            sigma=float(sure.sigma[i]),
+            df=int(sure.df[i]),
+            loss=Loss(),
+            rng=rng,
+            draws=draws,
+        ).quantiles(ends)
+        for i in range(worlds)
+    ]
+    both = np.stack(parts, axis=1)
+    return both[0], both[1]
