@@ -41,7 +41,7 @@ class TextTransformer(nn.Module):
     def flops(self, batch: int, length: int) -> int:
         """Floating-point operations of one forward pass: matrix products and attention, padding included."""
         width, rows = self.head.in_features, batch * length
-        per_block = 2 * rows * 12 * width * width + 4 * rows * length * width
+        per_block = 2 * rows * 8 * width * width + 4 * rows * length * width
         return len(self.blocks) * per_block + 2 * rows * width + 2 * batch * width * self.head.out_features
 
 
@@ -51,7 +51,7 @@ class _Block(nn.Module):
         self.heads = heads
         self.before_attention, self.before_mlp = nn.LayerNorm(width), nn.LayerNorm(width)
         self.mix, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.up, self.down = nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
 
     def forward(self, x: Tensor, bias: Tensor) -> Tensor:
         batch, length, width = x.shape

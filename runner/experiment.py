@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -95,5 +94,4 @@ def _counters(full: Mapping[str, Any], side: Side, trained: Trained, wall: float
         flops=3 * (side.forward_flops(views) + sigreg),
         wall_s=round(wall, 3),
         cpu_s=round(cpu, 3),
-        peak_memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     )

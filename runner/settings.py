@@ -16,7 +16,7 @@ _SHARED: dict[str, Scalar] = {
     "world": "glyphs",
     "modality": "text",
     "objective": "jepa",
-    "batch_size": 256,
+    "batch_size": 64,
     "encoder.code": 64,
     "optimiser.learning_rate": 2e-3,
     "optimiser.weight_decay": 0.01,
@@ -25,7 +25,7 @@ _SHARED: dict[str, Scalar] = {
     "sigreg.directions": 256,
 }
 _BY_ENCODER: dict[str, dict[str, Scalar]] = {
-    "transformer": {"encoder.width": 64, "encoder.layers": 2, "encoder.heads": 4},
+    "transformer": {"encoder.width": 64, "encoder.layers": 2, "encoder.heads": 2},
     "ngram_bag": {"encoder.width": 64},
     "convnet": {"encoder.width": 32},
 }

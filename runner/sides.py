@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -51,10 +51,19 @@ class TextSide:
         return torch.from_numpy(ids).view(2 * size, length), torch.from_numpy(positions).view(2 * size, length)
 
     def codes(self) -> Array:
-        ids = torch.from_numpy(self.table.ids)
+        """Texts go through in order of length, so that a batch carries little padding."""
+        order = np.argsort(self.table.length, kind="stable")
+        ids, length = torch.from_numpy(self.table.ids[order]), self.table.length[order]
         places = torch.arange(ids.shape[1], dtype=torch.int32)
-        positions = torch.where(ids != 0, places, 0)
-        return _encode(self.encoder, len(ids), lambda part: (ids[part], positions[part]))
+
+        def inputs(part: slice) -> tuple[Tensor, Tensor]:
+            short = ids[part, : int(length[part].max())]
+            return short, torch.where(short != 0, places[: short.shape[1]], 0)
+
+        codes = _encode(self.encoder, len(ids), inputs)
+        restored = np.empty_like(codes)
+        restored[order] = codes
+        return restored
 
     def forward_flops(self, views: int) -> int:
         return self.encoder.flops(views, self.pairs.view_length)
@@ -126,10 +135,10 @@ def image_side(
     return ImageSide(world, pairs, encoder)
 
 
-def _encode(encoder: nn.Module, rows: int, inputs: Any) -> Array:
+def _encode(encoder: nn.Module, rows: int, inputs: Callable[[slice], tuple[Tensor, ...]]) -> Array:
     encoder.eval()
     with torch.no_grad():
-        parts = [encoder(*inputs(part)) for part in in_batches(rows, 1024)]
+        parts = [encoder(*inputs(part)) for part in in_batches(rows, 256)]
     codes: Array = torch.cat(parts).numpy()
     return codes
 

@@ -38,7 +38,9 @@ def test_independent_codes_score_chance():
 
 
 @pytest.mark.parametrize(
-    "bad", [np.zeros((50, 4)), np.full((50, 4), np.nan), np.ones((10, 4)), np.ones(50)], ids=["zero", "nan", "few", "flat"]
+    "bad",
+    [np.zeros((50, 4)), np.full((50, 4), np.nan), np.ones((10, 4)), np.ones(50)],
+    ids=["zero", "nan", "few", "flat"],
 )
 def test_features_without_a_cosine_or_too_few_are_refused(bad):
     with pytest.raises(ForecastError):

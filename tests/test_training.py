@@ -33,9 +33,7 @@ def trained(seed: int = 0, **changes):
         encoder.weight.copy_(torch.from_numpy(rng.standard_normal((2, 6))))
     seen: list[tuple[int, int]] = []
     generator = torch.Generator().manual_seed(seed)
-    result = train(
-        encoder, draw, recipe(**changes), generator=generator, progress=lambda *pair: seen.append(pair)
-    )
+    result = train(encoder, draw, recipe(**changes), generator=generator, progress=lambda *pair: seen.append(pair))
     return encoder, result, seen
 
 

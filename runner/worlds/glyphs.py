@@ -21,7 +21,7 @@ Array = np.ndarray[Any, Any]
 BUCKETS, MAX_NGRAMS = 2**15, 64
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TextTable:
     """Texts as rows of ids, ordered by scene.
 
@@ -44,7 +44,7 @@ class TextTable:
         return cls(ids, length, scene, first, np.bincount(scene, minlength=scenes), vocabulary)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Glyphs:
     """The whole world. test: (scenes,) bool. drawn: (scenes, designers). hash: sha256 of the manifest."""
 

@@ -11,7 +11,8 @@ def data_card(manifest: dict[str, Any]) -> str:
     """The card as Markdown: what it is, counts, sources with licence and sha256, limits."""
     counts = manifest["counts"]
     sources = "\n".join(
-        f"| {name} | `{s['package']}` {s['version']} | {s['author']} | {s['licence']} | {s['gives']} | `{s['sha256']}` |"
+        f"| {name} | `{s['package']}` {s['version']} | {s['author']} | {s['licence']} | {s['gives']} "
+        f"| `{s['sha256']}` |"
         for name, s in manifest["sources"].items()
     )
     files = "\n".join(f"| `{name}` | `{digest}` |" for name, digest in manifest["files"].items())

@@ -20,7 +20,13 @@ from runner.worlds.glyphs import load_glyphs
 __all__ = ["REFERENCE", "SEED", "build_reference", "scene_features"]
 
 Array = np.ndarray[Any, Any]
-REFERENCE: dict[str, Scalar] = {"modality": "image", "good_view_fraction": 1.0, "n_samples": 256_000, "optimiser.learning_rate": 1e-3}
+REFERENCE: dict[str, Scalar] = {
+    "modality": "image",
+    "good_view_fraction": 1.0,
+    "n_samples": 256_000,
+    "batch_size": 256,
+    "optimiser.learning_rate": 1e-3,
+}
 SEED = 0
 
 
