@@ -193,6 +193,7 @@ def _statement(
         baselines=baseline_predictions(fit, targets),
         terms=terms,
         rng=rng,
+        quantities=quantities,
     )
 
 

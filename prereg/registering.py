@@ -57,7 +57,6 @@ class Terms:
     lock_hash: str | None = None
     evaluation_code_hash: str | None = None
     job_name: str = "pc-{digest16}-{target}-{replicate}"
-    quantities: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_targets(path: Path | str) -> tuple[list[Target], dict[str, str]]:
@@ -138,22 +137,26 @@ def state(
     baselines: Mapping[str, Sequence[float]],
     terms: Terms,
     rng: np.random.Generator,
+    quantities: Mapping[str, str] | None = None,
 ) -> Registration:
     """The statement for `predictions`, ready to be signed.
 
     joint: draws of the law at the targets, without noise, shape (draws, targets), metric units.
-    baselines: per baseline a point per target. Raises ForecastError for intervals narrower than the noise.
+    baselines: per baseline a point per target. quantities: as read_targets gives them.
+    Raises ForecastError for intervals narrower than the noise.
     """
     if not predictions:
         raise ForecastError("no targets; a registration needs at least one")
     replicates = [prediction.replicates for prediction in predictions]
     by_replicates = len(replicates) >= 2 and min(replicates) >= 2
-    primary = PrimaryRule(test="replicates" if by_replicates else "single runs", delta=terms.delta, alpha=terms.alpha)
     factors, own = _factor(joint, np.array([prediction.curve_sd for prediction in predictions]))
-    unknown = set(terms.quantities) - {prediction.target for prediction in predictions}
+    unknown = set(quantities or {}) - {prediction.target for prediction in predictions}
     if unknown:
         raise ForecastError(f"a quantity is given for {_few(sorted(unknown))}, which is no target")
     try:
+        primary = PrimaryRule(
+            test="replicates" if by_replicates else "single runs", delta=terms.delta, alpha=terms.alpha
+        )
         statement = Registration(
             claim=terms.claim,
             refuted_by=terms.refuted_by,
@@ -167,7 +170,7 @@ def state(
                 model=fit.noise.model,
             ),
             targets=tuple(
-                _target(prediction, row, float(sd), terms)
+                _target(prediction, row, float(sd), (quantities or {}).get(prediction.target, "one new run"))
                 for prediction, row, sd in zip(predictions, factors, own, strict=True)
             ),
             baselines={
@@ -257,13 +260,13 @@ def _fit(fit: Fit, fit_bytes: bytes, terms: Terms) -> FitClaim:
     )
 
 
-def _target(prediction: Prediction, row: Array, own: float, terms: Terms) -> TargetClaim:
+def _target(prediction: Prediction, row: Array, own: float, quantity: str) -> TargetClaim:
     claim = TargetClaim(
         target=prediction.target,
         design=prediction.design,
         design_hash=prediction.design.hash,
         replicates=prediction.replicates,
-        quantity=terms.quantities.get(prediction.target, "one new run"),
+        quantity=quantity,
         point=prediction.point,
         quantiles={level: f"{prediction.quantiles[level]:.9g}" for level in LEVELS},
         curve_sd=prediction.curve_sd,
