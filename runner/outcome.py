@@ -52,7 +52,7 @@ def outcome_of(run: RunFolder, spec: JobSpec, jobs: JobList, attempt: Attempt, r
     except (Exception, SystemExit) as error:
         write_atomically(run.attempt(attempt.number).with_suffix(".trace.txt"), traceback.format_exc().encode())
         provenance = _provenance(spec, jobs, attempt, None)
-        return spec.failed(reason_of(error)).model_copy(update={"provenance": provenance})
+        return spec.failed(_by_rank(error)).model_copy(update={"provenance": provenance})
 
 
 def _entry(name: str) -> Callable[..., Any]:
@@ -64,6 +64,11 @@ def _entry(name: str) -> Callable[..., Any]:
     if not callable(found):
         raise ForecastError(f"entry {name} is not a function but {type(found).__name__}")
     return found  # type: ignore[no-any-return]
+
+
+def _by_rank(error: BaseException) -> str:
+    count = int(os.environ.get("SLURM_NTASKS", "1"))
+    return reason_of(error) if count == 1 else f"rank 0 of {count}: {reason_of(error)}"
 
 
 def follow_run(run: RunFolder, rank: int, count: int) -> None:
@@ -123,6 +128,7 @@ def _provenance(spec: JobSpec, jobs: JobList, attempt: Attempt, data_hash: str |
         data_hash=data_hash,
         hardware=_hardware(),
         threads=spec.threads,
+        world_size=int(os.environ.get("SLURM_NTASKS", "1")),
         submitted=jobs.submitted,
         started=attempt.started,
         ended=now(),

@@ -61,6 +61,55 @@ def walk(settings, *, seed, threads, progress, checkpoint):
     return SimpleNamespace(evaluations=(value,), counters=Counters(samples_seen=at), data_hash="ab" * 32)
 
 
+def pair(settings, *, seed, threads, progress):
+    """Full-batch descent over two shards, one a task where there are two; the sum of both is the same either way."""
+    import submitit, torch
+    import torch.distributed as dist
+
+    torch.set_num_threads(1)
+    count = int(os.environ.get("SLURM_NTASKS", "1"))
+    rank = 0
+    if count > 1:
+        here = submitit.helpers.TorchDistributedEnvironment().export(set_cuda_visible_devices=False, overwrite=True)
+        dist.init_process_group("gloo")
+        rank = here.rank
+    if settings.get("broken_rank") == rank:
+        raise ValueError("this rank was told to fail")
+    rows = torch.randn(64, 3, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    shards, weights = [rows[:32], rows[32:]], torch.zeros(3, dtype=torch.float64)
+    for step in range(settings["n_samples"]):
+        mine = [shards[rank]] if count > 1 else shards
+        parts = [shard.T @ (shard @ weights - shard.sum(1)) for shard in mine]
+        total = parts[0] if count > 1 else parts[0] + parts[1]
+        if count > 1:
+            dist.all_reduce(total)
+        weights = weights - 0.01 * total
+        progress(step + 1, settings["n_samples"])
+    if count > 1:
+        dist.barrier()
+        dist.destroy_process_group()
+    value = Evaluation(metric=Metric(name="weight"), value=float(weights[0]))
+    return SimpleNamespace(evaluations=(value,), counters=Counters(steps=step + 1), data_hash="ab" * 32)
+
+
+def loaders(settings, *, seed, threads, progress, checkpoint):
+    """A walk with forked children that live as long as it does, as a data loader's workers do."""
+    children = []
+    for _ in range(4):
+        child = os.fork()
+        if child == 0:
+            while os.getppid() != 1:
+                time.sleep(0.01)
+            os._exit(0)
+        children.append(child)
+    try:
+        return walk(settings, seed=seed, threads=threads, progress=progress, checkpoint=checkpoint)
+    finally:
+        for child in children:
+            os.kill(child, 9)
+            os.waitpid(child, 0)
+
+
 def eat(settings, *, seed, threads, progress):
     """Takes far more memory than the job may."""
     block = bytearray(settings["megabytes"] << 20)

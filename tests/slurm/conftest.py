@@ -80,7 +80,7 @@ def place(tmp_path: Path, cluster: Cluster) -> Iterator[Place]:
     """A folder with the toy, whose study runs on the cluster; its jobs are cancelled afterwards."""
     del cluster
     place = Place(tmp_path)
-    place.executor = "[executor]\npreset = 'test'\n[presets.test]\ntime_min = 5\nsignal_delay_s = 30\n"
+    place.executor = "[executor]\npreset = 'test'\n[presets.test]\ntime_min = 5\nmemory_gb = 2\nsignal_delay_s = 30\n"
     yield place
     place.go.touch()
     subprocess.run(["scancel", "-u", str(os.getuid())], timeout=60, check=False)

@@ -172,7 +172,7 @@ def test_a_run_preempted_without_grace_is_done_in_the_end_and_never_failed(place
 
 
 def test_memory_is_told_apart_from_failure_and_from_preemption(place: Place) -> None:
-    place.executor = place.executor.replace("[presets.test]", "[presets.test]\nmemory_gb = 0.25")
+    place.executor = place.executor.replace("memory_gb = 2", "memory_gb = 0.25")
     place.write("[[designs]]\nn_samples = 1\nmegabytes = 600", entry="eat")
     place.launch()
     lost = only(place)
