@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from forecast.errors import ForecastError
-from forecast.records import Run, Scalar
+from forecast.records import Design, Run, Scalar
 
-__all__ = ["design_rows", "run_rows"]
+__all__ = ["design_rows", "run_rows", "split_settings"]
 
 Rows = tuple[list[dict[str, Any]], dict[str, Scalar]]
 
@@ -39,7 +39,7 @@ def design_rows(runs: Sequence[Run], metrics: Sequence[str] = ()) -> Rows:
 def run_rows(runs: Sequence[Run], metrics: Sequence[str] = ()) -> Rows:
     """One row per run: id, settings that vary, seed, status and each metric; and the settings that do not vary."""
     names = _metrics(runs, metrics)
-    varying, constant = _settings(runs)
+    varying, constant = split_settings([run.design for run in runs])
     rows = []
     for run in runs:
         row: dict[str, Any] = {"run_id": run.run_id, **{name: run.design.settings.get(name) for name in varying}}
@@ -56,14 +56,15 @@ def _metrics(runs: Sequence[Run], wanted: Sequence[str]) -> list[str]:
     return list(wanted) or there
 
 
-def _settings(runs: Sequence[Run]) -> tuple[list[str], dict[str, Scalar]]:
+def split_settings(designs: Sequence[Design]) -> tuple[list[str], dict[str, Scalar]]:
+    """Names of the settings that vary or are absent somewhere, and those that are the same in all designs."""
     seen: dict[str, set[str]] = {}
-    for run in runs:
-        for name, value in run.design.settings.items():
+    for design in designs:
+        for name, value in design.settings.items():
             seen.setdefault(name, set()).add(repr(value))
-    absent = {name for name in seen for run in runs if name not in run.design.settings}
+    absent = {name for name in seen for design in designs if name not in design.settings}
     varying = [name for name, values in seen.items() if len(values) > 1 or name in absent]
-    first = runs[0].design.settings
+    first = designs[0].settings
     return varying, {name: first[name] for name in seen if name not in varying}
 
 

@@ -144,7 +144,7 @@ class TargetClaim(Record):
     def _says_one_thing(self) -> TargetClaim:
         if self.design.hash != self.design_hash:
             raise ValueError(f"design_hash of {self.target} is not that of its design ({self.design.hash})")
-        seeds = [name for name in self.design.settings if name.split(".")[-1] == "seed"]
+        seeds = [name for name in self.design.settings if _is_run_seed(name)]
         if seeds or "seed" in self.target.split("-"):
             raise ValueError(f"{self.target}: no seed belongs in a target's id or design; seeds are derived")
         if tuple(self.quantiles) != LEVELS:
@@ -162,6 +162,12 @@ class TargetClaim(Record):
     def quantile(self, level: str) -> float:
         """The registered quantile at `level`, e.g. "0.975"."""
         return float(self.quantiles[level])
+
+
+def _is_run_seed(setting: str) -> bool:
+    """Whether a setting is a seed of the run; the draw of test items (evaluation.seed) belongs to the design."""
+    *parts, last = setting.split(".")
+    return last == "seed" and parts[:1] != ["evaluation"]
 
 
 class ExclusionRule(Record):

@@ -56,12 +56,14 @@ def launch_command(
         planned = plan(request.specs, folder.resolve(), choice=request.choice, preset=request.preset, limit=limit)
         _show_plan(planned, as_json=as_json)
         return
-    planned, submission = launch(request.specs, folder, choice=request.choice, preset=request.preset, limit=limit)
+    planned, submission = launch(
+        request.specs, folder, choice=request.choice, preset=request.preset, limit=limit, log=request.log
+    )
     for entry in request.sign(folder.resolve(), key):
         note(f"signed {entry}")
-    note(_summary(planned, submission))
+    note(summary(planned, submission))
     if wait:
-        _wait(folder, [spec.run_id for spec in request.specs], as_json=as_json)
+        wait_and_show(folder, [spec.run_id for spec in request.specs], as_json=as_json)
 
 
 def status_command(
@@ -111,14 +113,23 @@ def targets_command(
 ) -> None:
     """Write the designs of a study as targets for `predict` and `register`."""
     from forecast.files import write_atomically
+    from forecast.summaries import split_settings
     from runner.study import load_study
 
-    targets = [target.model_dump(mode="json") for target in load_study(study).targets()]
+    targets = load_study(study).targets()
+    written = [target.model_dump(mode="json") for target in targets]
     if out is not None:
-        write_atomically(out, (json.dumps(targets, ensure_ascii=False, indent=1) + "\n").encode())
-    rows = [{"target": t["target"], "replicates": t["replicates"], **t["design"]["settings"]} for t in targets]
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    show_table([{name: row.get(name) for name in names} for row in rows], title="targets", as_json=as_json)
+        write_atomically(out, (json.dumps(written, ensure_ascii=False, indent=1) + "\n").encode())
+    if as_json:
+        show_table(written, title="targets", as_json=True)
+        return
+    varying, constant = split_settings([target.design for target in targets])
+    note("the same in all: " + ", ".join(f"{name}={value}" for name, value in constant.items()))
+    rows = [
+        {"target": t.target, **{name: t.design.settings.get(name) for name in varying}, "replicates": t.replicates}
+        for t in targets
+    ]
+    show_table(rows, title=f"{len(rows)} target(s)", as_json=False)
 
 
 def _show_plan(planned: Any, *, as_json: bool) -> None:
@@ -132,11 +143,12 @@ def _show_plan(planned: Any, *, as_json: bool) -> None:
         }
         for number, job in enumerate(planned.lists)
     ]
-    note(_summary(planned, None))
+    note(summary(planned, None))
     show_table(rows, title="jobs", as_json=as_json)
 
 
-def _summary(planned: Any, submission: Path | None) -> str:
+def summary(planned: Any, submission: Path | None) -> str:
+    """What a launch did, in one line."""
     new = f"{len(planned.to_do)} run(s) in {len(planned.lists)} new job(s)"
     if submission is not None:
         new += f" ({submission})"
@@ -149,7 +161,8 @@ def _summary(planned: Any, submission: Path | None) -> str:
     return "; ".join([new, *(f"{len(runs)} {words}" for runs, words in parts if runs)])
 
 
-def _wait(folder: Path, run_ids: list[str], *, as_json: bool) -> None:
+def wait_and_show(folder: Path, run_ids: list[str], *, as_json: bool) -> None:
+    """Wait for these runs and show how they ended; CheckFailed if any failed or was lost."""
     from runner.waiting import wait_for
 
     try:

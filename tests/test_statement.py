@@ -98,3 +98,10 @@ def test_an_entry_of_another_kind_is_no_registration(tmp_path):
         find_registration(log / "0001-key.json")
     with pytest.raises(ForecastError, match="names 0 entries"):
         find_registration("7", log=log)
+
+
+@pytest.mark.parametrize(("setting", "is_seed"), [("seed", True), ("init.seed", True), ("evaluation.seed", False)])
+def test_a_runs_seed_is_no_setting_of_a_target_but_the_draw_of_test_items_is(setting, is_seed):
+    from prereg.statement import _is_run_seed
+
+    assert is_seed == _is_run_seed(setting)
