@@ -6,8 +6,9 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, cast, get_args
 
 from pydantic import AfterValidator, Field, ValidationError
 
@@ -50,7 +51,8 @@ class Entry(Record):
     body: Annotated[Mapping[str, Any], *Frozen]
 
 
-class EntryName(Record):
+@dataclass(frozen=True)
+class EntryName:
     """The number and kind that a file's name states."""
 
     seq: int
@@ -67,7 +69,7 @@ class EntryName(Record):
         match = _NAME.fullmatch(name)
         if match is None:
             return None
-        parsed = cls.model_validate({"seq": int(match[1]), "kind": match[2]})
+        parsed = cls(int(match[1]), cast("Kind", match[2]))
         return parsed if parsed.text == name else None
 
 

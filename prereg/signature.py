@@ -9,9 +9,14 @@ import struct
 import subprocess
 import tempfile
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from forecast.errors import CheckFailed, ForecastError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.serialization.ssh import SSHPublicKeyTypes
 
 __all__ = ["NAMESPACE", "PublicKey", "allowed_principal", "public_key_of", "sign", "verify_signature"]
 
@@ -161,11 +166,10 @@ def _verify_here(signature: _Signature, message: bytes) -> None:
     from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa, utils
-    from cryptography.hazmat.primitives.serialization import load_ssh_public_key
 
     kind, algorithm = signature.key.kind, signature.algorithm.decode("ascii", "replace")
     try:
-        key = load_ssh_public_key(signature.key.line.encode())
+        key = _loaded(signature.key.line)
         if isinstance(key, ed25519.Ed25519PublicKey) and algorithm == kind:
             key.verify(signature.value, message)
         elif isinstance(key, ec.EllipticCurvePublicKey) and algorithm == kind:
@@ -183,6 +187,13 @@ def _verify_here(signature: _Signature, message: bytes) -> None:
         raise CheckFailed("signature does not match the bytes") from error
     except (ValueError, KeyError, UnsupportedAlgorithm) as error:
         raise CheckFailed(f"signature's key cannot be read: {error}") from error
+
+
+@lru_cache(maxsize=64)
+def _loaded(line: str) -> SSHPublicKeyTypes:
+    from cryptography.hazmat.primitives.serialization import load_ssh_public_key
+
+    return load_ssh_public_key(line.encode())
 
 
 def _verify_by_ssh_keygen(data: bytes, armoured: bytes) -> None:

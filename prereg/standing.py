@@ -84,9 +84,25 @@ class Standings:
             standing.resolved, standing.headline = signed.seq, str(signed.body.get("headline"))
         return None
 
-    def overlapping(self, standing: Standing) -> list[Standing]:
-        """All registrations, itself included, that share a design with `standing`, in order."""
-        return [other for other in self.all.values() if other.designs & standing.designs]
+    def groups(self) -> list[list[Standing]]:
+        """The registrations in groups that hang together by shared designs, each in order."""
+        members = list(self.all.values())
+        parent = list(range(len(members)))
+
+        def root(number: int) -> int:
+            while parent[number] != number:
+                parent[number] = parent[parent[number]]
+                number = parent[number]
+            return number
+
+        first: dict[str, int] = {}
+        for number, member in enumerate(members):
+            for design in member.designs:
+                parent[root(number)] = root(first.setdefault(design, number))
+        groups: dict[int, list[Standing]] = {}
+        for number, member in enumerate(members):
+            groups.setdefault(root(number), []).append(member)
+        return list(groups.values())
 
 
 def _later(deadline: date, text: object) -> date:

@@ -261,12 +261,12 @@ def _examine_standings(found: Verification, today: date) -> None:
         if standing.withdrawn is not None:
             text = f"registration {standing.seq} is withdrawn by entry {standing.withdrawn}"
             found.add("warning", "withdrawn", text, standing.seq)
-        others = found.standings.overlapping(standing)
-        if len(others) > 1:
-            place = [other.seq for other in others].index(standing.seq) + 1
-            unresolved = sum(other.resolved is None for other in others)
-            text = f"registration {place} of {len(others)} on shared designs, {unresolved} unresolved"
-            found.add("warning", "overlap", text, standing.seq)
+    for group in found.standings.groups():
+        unresolved = sum(member.resolved is None for member in group)
+        for place, member in enumerate(group, start=1):
+            if len(group) > 1:
+                text = f"registration {place} of {len(group)} on shared designs, {unresolved} unresolved"
+                found.add("warning", "overlap", text, member.seq)
 
 
 def _examine_evidence(

@@ -1,5 +1,8 @@
 """Signatures, with ssh-keygen as the oracle."""
 
+import os
+import re
+import signal
 import subprocess
 
 import pytest
@@ -92,19 +95,17 @@ def test_a_passphrase_without_an_agent_is_an_error_not_a_hang(tmp_path, monkeypa
 
 def test_an_agent_signs_with_the_public_file_alone(tmp_path, monkeypatch):
     key = make_key(tmp_path / "key")
-    agent = subprocess.Popen(["ssh-agent", "-D", "-a", str(tmp_path / "agent")], stdout=subprocess.DEVNULL)
+    socket = tmp_path / "agent"
+    printed = subprocess.run(["ssh-agent", "-s", "-a", str(socket)], capture_output=True, text=True, check=True).stdout
+    agent = int(re.search(r"SSH_AGENT_PID=(\d+)", printed)[1])
     try:
-        monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "agent"))
-        add = ["ssh-add", "-q", str(key)]
-        for _ in range(500):  # until the agent listens
-            if (tmp_path / "agent").exists() and subprocess.run(add, capture_output=True, check=False).returncode == 0:
-                break
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(socket))
+        subprocess.run(["ssh-add", "-q", str(key)], check=True, capture_output=True)
         key.unlink()
 
         assert verify_signature(DATA, sign(DATA, tmp_path / "key.pub")).kind == "ssh-ed25519"
     finally:
-        agent.terminate()
-        agent.wait()
+        os.kill(agent, signal.SIGTERM)
 
 
 def test_allowed_signers_names_the_key_the_principal_and_the_time(tmp_path):
