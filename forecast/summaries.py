@@ -23,7 +23,7 @@ def design_rows(runs: Sequence[Run], metrics: Sequence[str] = ()) -> Rows:
     groups: dict[str, list[Run]] = {}
     for run in runs:
         groups.setdefault(run.design.hash, []).append(run)
-    varying, constant = _settings([group[0] for group in groups.values()])
+    varying, constant = split_settings([group[0].design for group in groups.values()])
     rows = []
     for digest, group in groups.items():
         row: dict[str, Any] = {name: group[0].design.settings.get(name) for name in varying}
