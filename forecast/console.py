@@ -27,7 +27,7 @@ def show_table(rows: Sequence[Mapping[str, Any]], *, title: str, as_json: bool) 
         name for name in (rows[0] if rows else {}) if all(isinstance(r[name], (int, float, type(None))) for r in rows)
     }
     for name in rows[0] if rows else ("(no rows)",):
-        table.add_column(name.replace("_", " "), justify="right" if name in numeric else "left")
+        table.add_column(name.replace("_", " "), justify="right" if name in numeric else "left", overflow="fold")
     for row in rows:
         table.add_row(*(_text(value) for value in row.values()))
     Console(highlight=False).print(table)
