@@ -54,8 +54,12 @@ def register_command(
     ] = None,
     delta: Annotated[float, typer.Option("--delta", help="Margin in units of seed noise; 1 is worth a rerun.")] = 1.0,
     alpha: Annotated[float, typer.Option("--alpha", help="Level of the primary test.")] = 0.05,
-    code_hash: Annotated[str | None, typer.Option("--code-hash", help="Hash of the code that will run.")] = None,
-    lock_hash: Annotated[str | None, typer.Option("--lock-hash", help="Hash of constraints.txt.")] = None,
+    code_hash: Annotated[
+        str | None, typer.Option("--code-hash", help="Hash of the code that will run; default this code.")
+    ] = None,
+    lock_hash: Annotated[
+        str | None, typer.Option("--lock-hash", help="Hash of its constraints.txt; default this one.")
+    ] = None,
     authorities: Annotated[
         Path | None, typer.Option("--authorities", help="TOML of time authorities, to stamp at once.")
     ] = None,
@@ -137,9 +141,19 @@ def _terms(
 
     from pydantic import ValidationError
 
+    from forecast.code import code_hash as hash_of_code
+    from forecast.code import own_root
+    from forecast.files import sha256_hex
     from prereg.registering import Terms
     from prereg.statement import Access, ExclusionRule
 
+    root = own_root()
+    lock = root / "constraints.txt"
+    if code_hash is None:
+        code_hash, lock_hash = (
+            hash_of_code(root),
+            lock_hash or (sha256_hex(lock.read_bytes()) if lock.is_file() else None),
+        )
     day = deadline or (datetime.now(UTC).date() + timedelta(days=DAYS)).isoformat()
     pairs = [text.partition("=") for text in exclude or []]
     try:
@@ -217,5 +231,3 @@ def _summary(statement: Registration) -> None:
         )
     if not power:
         note("  power: none; without replicates and seed noise there will be no verdict")
-    if statement.launch.code_hash is None:
-        note("the code that will run is not registered; give --code-hash")

@@ -11,13 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from forecast.code import PACKAGES, PROJECT_FILES, code_hash, code_names, files_under, hash_of, own_root, read_files
 from forecast.errors import ForecastError
-from forecast.files import canonical_json, sha256_hex
+from forecast.files import sha256_hex
 
 __all__ = ["PACKAGES", "Snapshot", "code_hash", "job_environment", "own_root", "take_snapshot", "verify_running_code"]
 
-PACKAGES = ("forecast", "prereg", "runner")
-_PROJECT_FILES = ("pyproject.toml", "constraints.txt")
 _NOT_FOR_JOBS = {"runs", "studies", "log"}
 
 
@@ -37,21 +36,11 @@ class Snapshot:
     dirty: bool | None = None
 
 
-def own_root() -> Path:
-    """The folder that holds our three packages."""
-    return Path(__file__).resolve().parents[1]
-
-
-def code_hash(root: Path) -> str:
-    """The hash of the three packages, pyproject.toml and constraints.txt under `root`."""
-    return _hash(_read(root, _code_names(root)))
-
-
 def take_snapshot(folder: Path, root: Path | None = None) -> Snapshot:
     """Copy code and worlds from `root` (ours, if None) to `folder`/snapshot/CODE-CONTENT; once for equal bytes."""
     root = root or own_root()
-    code, content = _read(root, _code_names(root)), _read(root, _content_names(root))
-    code_sum, content_sum = _hash(code), _hash(content)
+    code, content = read_files(root, code_names(root)), read_files(root, _content_names(root))
+    code_sum, content_sum = hash_of(code), hash_of(content)
     path = folder / "snapshot" / f"{code_sum[:16]}-{content_sum[:16]}"
     if not path.exists():
         _write_folder(path, code | content)
@@ -86,10 +75,10 @@ def verify_running_code(snapshot: Path, expected_code: str, expected_content: st
 
 def _verify_bytes(path: Path, expected_code: str, expected_content: str) -> None:
     for what, expected, names in (
-        ("code", expected_code, _code_names(path)),
+        ("code", expected_code, code_names(path)),
         ("content", expected_content, _content_names(path)),
     ):
-        found = _hash(_read(path, names))
+        found = hash_of(read_files(path, names))
         if found != expected:
             raise ForecastError(
                 f"snapshot {path}: its {what} has the hash {found[:16]}, not {expected[:16]} as launched; "
@@ -97,40 +86,13 @@ def _verify_bytes(path: Path, expected_code: str, expected_content: str) -> None
             )
 
 
-def _hash(files: Mapping[str, bytes]) -> str:
-    return sha256_hex(canonical_json({name: sha256_hex(data) for name, data in files.items()}))
-
-
-def _read(root: Path, names: list[str]) -> dict[str, bytes]:
-    return {name: (root / name).read_bytes() for name in names}
-
-
-def _code_names(root: Path) -> list[str]:
-    names = [name for name in _PROJECT_FILES if (root / name).is_file()]
-    for package in PACKAGES:
-        names += [name for name in _files_under(root, package) if not name.startswith("runner/content/")]
-    return sorted(names)
-
-
 def _content_names(root: Path) -> list[str]:
     base = "data" if (root / "pyproject.toml").is_file() else "runner/content"
     if not (root / base).is_dir():
         return []
     return [
-        name for name in _files_under(root, base) if name.removeprefix(f"{base}/").split("/")[0] not in _NOT_FOR_JOBS
+        name for name in files_under(root, base) if name.removeprefix(f"{base}/").split("/")[0] not in _NOT_FOR_JOBS
     ]
-
-
-def _files_under(root: Path, base: str) -> list[str]:
-    found = []
-    for folder, subfolders, files in os.walk(root / base):
-        subfolders[:] = [name for name in subfolders if name != "__pycache__" and not name.startswith(".")]
-        found += [
-            (Path(folder) / name).relative_to(root).as_posix()
-            for name in files
-            if not name.startswith(".") and not name.endswith(".pyc")
-        ]
-    return sorted(found)
 
 
 def _write_folder(path: Path, files: Mapping[str, bytes]) -> None:
@@ -157,7 +119,7 @@ def _commit(root: Path) -> tuple[str | None, bool | None]:
             ["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True, check=True, timeout=30
         ).stdout.strip()
         changed = subprocess.run(
-            ["git", "-C", str(root), "status", "--porcelain", "--", *PACKAGES, *_PROJECT_FILES],
+            ["git", "-C", str(root), "status", "--porcelain", "--", *PACKAGES, *PROJECT_FILES],
             capture_output=True,
             text=True,
             check=True,
