@@ -34,14 +34,20 @@ def read_outcomes(folder: Path) -> tuple[list[Run], int]:
     for path in sorted((folder / "runs").iterdir()):
         outcome = RunFolder(path).outcome
         try:
-            runs.append(Run.model_validate_json(outcome.read_bytes()))
+            runs += [_run(earlier) for earlier in sorted(path.glob("failed/*.json"))]
+            runs.append(_run(outcome))
         except FileNotFoundError:
             missing += RunFolder(path).spec.exists()
-        except pydantic.ValidationError as error:
-            first = error.errors()[0]
-            rule = f"{'.'.join(map(str, first['loc']))} {first['msg']}"
-            raise ForecastError(f"{outcome} is not a run: {rule}; move it away and launch again") from error
     return runs, missing
+
+
+def _run(outcome: Path) -> Run:
+    try:
+        return Run.model_validate_json(outcome.read_bytes())
+    except pydantic.ValidationError as error:
+        first = error.errors()[0]
+        rule = f"{'.'.join(map(str, first['loc']))} {first['msg']}"
+        raise ForecastError(f"{outcome} is not a run: {rule}; move it away and launch again") from error
 
 
 def collect(folder: Path, ledger: Path) -> Collected:

@@ -14,6 +14,7 @@ from forecast.records import Run
 from runner.attempt import Attempt, JobState, close_attempt, job_id, now, open_attempt, this_process
 from runner.claim import claimed, slot
 from runner.joblist import JobList
+from runner.logs import MARK
 from runner.outcome import follow_run, outcome_of, reason_of
 from runner.ranks import Ranks
 from runner.snapshot import verify_running_code
@@ -60,6 +61,7 @@ def _lead(folder: Path, state: Path, jobs: JobList, request: StopRequest, ranks:
     except BaseException as error:
         _say(state, "failed", reason_of(error))
         raise
+    print(f"{MARK}s of this job are done: {done}", flush=True)
     _say(state, "finished")
     return done
 
@@ -76,7 +78,7 @@ def _work(folder: Path, jobs: JobList, request: StopRequest, ranks: Ranks) -> di
         again = False
         for run in sorted((run_folder(folder, name) for name in jobs.runs), key=lambda run: len(run.attempts)):
             request.raise_if_told()
-            if run.outcome.exists() or tries[run.run_id] >= jobs.attempts:
+            if run.outcome.exists() or run.cancelled.exists() or tries[run.run_id] >= jobs.attempts:
                 continue
             with claimed(run.lock) as ours:
                 if not ours or run.outcome.exists():
@@ -85,18 +87,25 @@ def _work(folder: Path, jobs: JobList, request: StopRequest, ranks: Ranks) -> di
                 tries[run.run_id] += 1
                 outcome = _attempt(run, jobs, request)
             again = True
-            done[outcome.status] += 1
+            if outcome is not None:
+                done[outcome.status] += 1
     ranks.announce(sum(tries.values()), None)
     return done
 
 
-def _attempt(run: RunFolder, jobs: JobList, request: StopRequest) -> Run:
+def _attempt(run: RunFolder, jobs: JobList, request: StopRequest) -> Run | None:
+    """The outcome, None if the run was cancelled and the job goes on with others."""
     spec = JobSpec.model_validate_json(run.spec.read_bytes())
     attempt = open_attempt(run, spec, code_hash=jobs.code_hash, submitted=jobs.submitted)
+    print(f"{MARK} {run.run_id} attempt {attempt.number} {attempt.started}", flush=True)
     try:
         outcome = outcome_of(run, spec, jobs, attempt, request)
         verify_running_code(run.path.parents[1] / jobs.snapshot, jobs.code_hash, jobs.content_hash)
     except Stop as stop:
+        if stop.cause == "terminated" and run.cancelled.exists():
+            request.cause = None
+            close_attempt(run, attempt, "stopped", "cancelled")
+            return None
         close_attempt(run, attempt, "stopped", stop.cause)
         if stop.cause != "time limit" or _times_at_limit(run) <= jobs.requeues:
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import json
 import os
 import socket
@@ -47,6 +48,7 @@ def plan(
 ) -> Plan:
     """Which of `specs` need a job, dealt to jobs. `limit`: at most so many runs."""
     _refuse_doubles(specs)
+    specs = [_as_retried(folder, spec) for spec in specs]
     with_jobs = {run for job in jobs_of(folder) if job.alive is not False for run in job.runs}
     finished, failed, busy, to_do = [], [], [], []
     for spec in specs:
@@ -82,12 +84,12 @@ def deal(
         return (tuple(order),) * count
     count = -(-len(order) // (choice.runs_per_job or 1))
     lists: list[list[JobSpec]] = [[] for _ in range(count)]
-    loads = [0.0] * count
+    loads = [(0.0, k) for k in range(count)]
     for spec in order:
-        free = [k for k in range(count) if len(lists[k]) < (choice.runs_per_job or 1)]
-        least = min(free, key=lambda k: loads[k])
+        load, least = heapq.heappop(loads)
         lists[least].append(spec)
-        loads[least] += spec.size
+        if len(lists[least]) < (choice.runs_per_job or 1):
+            heapq.heappush(loads, (load + spec.size, least))
     return tuple(tuple(job) for job in lists)
 
 
@@ -98,10 +100,12 @@ def launch(
     choice: ExecutorChoice,
     preset: Preset,
     limit: int | None = None,
+    log: Path | None = None,
     root: Path | None = None,
 ) -> tuple[Plan, Path | None]:
     """Submit what has no outcome and no living job; the plan, and the folder of the new submission.
 
+    log: the registration's, remembered for a later retry.
     root: where our code lies (found by itself; tests give another).
     """
     folder = folder.resolve()
@@ -113,7 +117,14 @@ def launch(
         if not planned.lists:
             return planned, None
         snapshot = take_snapshot(folder, root)
+        memory = {
+            "choice": choice.model_dump(),
+            "preset": preset.model_dump(),
+            "log": str(log.resolve()) if log else None,
+        }
+        write_atomically(folder / "launched.json", json.dumps(memory, indent=1).encode())
         for spec in planned.to_do:
+            run_folder(folder, spec.run_id).cancelled.unlink(missing_ok=True)
             write_atomically(run_folder(folder, spec.run_id).spec, canonical_json(spec.model_dump(mode="json")))
         submission = _new_submission(folder)
         paths = _write_lists(folder, submission, planned, snapshot, choice, preset)
@@ -178,6 +189,15 @@ def _hold(folder: Path, specs: Sequence[JobSpec]) -> None:
             f"{folder} holds the runs of {found.get('registration') or found.get('study')}, "
             f"not of {owner['registration'] or owner['study']}; give another --folder"
         )
+
+
+def _as_retried(folder: Path, spec: JobSpec) -> JobSpec:
+    """`spec` with the number of retries that its folder says."""
+    try:
+        retry = int(json.loads(run_folder(folder, spec.run_id).spec.read_bytes()).get("retry", 0))
+    except (OSError, ValueError):
+        return spec
+    return spec if retry == spec.retry else spec.model_copy(update={"retry": retry})
 
 
 def _refuse_doubles(specs: Sequence[JobSpec]) -> None:

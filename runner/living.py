@@ -125,7 +125,9 @@ def _judged(job: Job, queued: QueuedJob | None, folder: Path) -> Job:
     job_id = queued.job_id if queued else job.job_id
     if word == "unknown":
         return replace(job, job_id=job_id, reason="SLURM does not know it yet")
-    if word == "ended":
+    if word == "ended" or (
+        queued is None and (folder / "submissions" / job.submission / f"{job.name}.cancelled").exists()
+    ):
         return replace(job, job_id=job_id, state="lost", alive=False, reason=_ending(job, queued, folder))
     assert queued is not None
     return replace(job, job_id=job_id, state=word, alive=True, reason=queued.reason or queued.state)

@@ -25,6 +25,7 @@ class JobSpec(Record):
 
     entry: "module:function", called as function(settings, seed=, threads=, progress=) -> Outcome.
     threads: CPU threads that the run may use.
+    retry: how often the run failed and was begun anew.
     """
 
     format: Literal["platocast-job-1"] = "platocast-job-1"
@@ -37,6 +38,12 @@ class JobSpec(Record):
     seed: Annotated[int, Field(ge=0)]
     threads: Annotated[int, Field(ge=1)] = 1
     entry: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")] = ENTRY
+    retry: Annotated[int, Field(ge=0)] = 0
+
+    @property
+    def outcome_id(self) -> str:
+        """The run id of the outcome: a retry's is its own, for a failed outcome is never rewritten."""
+        return f"{self.run_id}.retry{self.retry}" if self.retry else self.run_id
 
     @property
     def hash(self) -> str:
@@ -52,7 +59,7 @@ class JobSpec(Record):
     def failed(self, reason: str) -> Run:
         """The outcome of this run if it failed for `reason`: no number."""
         return Run(
-            run_id=self.run_id,
+            run_id=self.outcome_id,
             study=self.study,
             registration=self.registration,
             target=self.target,
@@ -94,6 +101,11 @@ class RunFolder:
     def checkpoint(self) -> Path:
         """The saved state of a run that is to be continued."""
         return self.path / "checkpoint"
+
+    @property
+    def cancelled(self) -> Path:
+        """There if the run is to be left out until it is launched again."""
+        return self.path / "cancelled.json"
 
     @property
     def lock(self) -> Path:

@@ -99,6 +99,8 @@ def _run_status(run: RunFolder, known: _Known) -> RunStatus:
         if last and last["status"] == "stopped":
             return RunStatus(name, "requeued", count, job_id=holder.job_id, reason=f"after {last['reason']}; {waits}")
         return RunStatus(name, "pending", count, job_id=holder.job_id, reason=waits)
+    if run.cancelled.exists():
+        return RunStatus(name, "pending", count, reason="cancelled; launch again to take it up")
     ended = known.last.get(name)
     if last is None:
         reason = f"its job {ended.reason}; launch again" if ended and ended.reason else "has no job; launch again"

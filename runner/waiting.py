@@ -15,9 +15,12 @@ __all__ = ["wait_for"]
 def wait_for(folder: Path, *, pause: Callable[[float], None] = time.sleep) -> FolderStatus:
     """Return when no living job is left; the last status. Jobs do not notice if this is interrupted."""
     if not sys.stderr.isatty():
-        while (status := read_status(folder)).active:
-            pause(0.5)
-        return status
+        while True:
+            began = time.monotonic()
+            status = read_status(folder)
+            if not status.active:
+                return status
+            pause(max(0.5, 10 * (time.monotonic() - began)))
     return _with_bar(folder, pause)
 
 
@@ -29,6 +32,7 @@ def _with_bar(folder: Path, pause: Callable[[float], None]) -> FolderStatus:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("runs", total=None, text="starting")
         while True:
+            began = time.monotonic()
             status = read_status(folder)
             counts = status.counts()
             done = counts["finished"] + counts["failed"]
@@ -38,7 +42,7 @@ def _with_bar(folder: Path, pause: Callable[[float], None]) -> FolderStatus:
             bar.update(task, total=len(status.runs), completed=round(done + part, 2), text=text)
             if not status.active:
                 return status
-            pause(1.0)
+            pause(max(1.0, 10 * (time.monotonic() - began)))
 
 
 def clock(seconds: float) -> str:

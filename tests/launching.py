@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
+
+import psutil
 
 TOY = '''
 import os, time
@@ -20,7 +24,8 @@ def run(settings, *, seed, threads, progress):
     with open(os.environ["TOY_STARTS"], "a") as file:
         file.write(f"{settings.get('n_samples')}/{settings.get('do')}/{seed}\\n")
     do = settings.get("do")
-    if do == "raise":
+    print(f"the toy says {settings['n_samples']}", flush=True)
+    if do == "raise" or (do == "until-go" and not Path(os.environ["TOY_GO"]).exists()):
         raise ValueError("the toy was told to fail")
     if do == "exit":
         raise SystemExit(3)
@@ -28,6 +33,8 @@ def run(settings, *, seed, threads, progress):
         return SimpleNamespace(evaluations=(Evaluation(metric=Metric(name="m"), value=float("nan")),))
     if do == "die":
         os.kill(os.getpid(), 9)
+    if do == "deaf":
+        time.sleep(1000)
     if do == "wait":
         while not Path(os.environ["TOY_GO"]).exists():
             progress(1, 4)
@@ -120,6 +127,21 @@ def eat(settings, *, seed, threads, progress):
         time.sleep(0.1)
     raise RuntimeError("the toy was allowed to eat it all")
 '''
+
+
+def until(condition: Callable[[], object], seconds: float = 60) -> None:
+    """Poll until `condition()` holds."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def end_all(place: Place) -> None:
+    """End the processes that a test started in `place`."""
+    for process in psutil.process_iter(["cmdline"]):
+        if any(str(place.root) in word for word in process.info["cmdline"] or []) and process.pid != os.getpid():
+            process.kill()
 
 
 class Place:

@@ -6,11 +6,11 @@ import json
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
-from launching import Place
+from launching import Place, end_all, until
 
 from forecast.errors import ForecastError
 from forecast.records import Run
@@ -22,9 +22,11 @@ from runner.waiting import wait_for
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    """A folder with the toy in it."""
-    return Place(tmp_path)
+def place(tmp_path: Path) -> Iterator[Place]:
+    """A folder with the toy in it; what it started is ended."""
+    place = Place(tmp_path)
+    yield place
+    end_all(place)
 
 
 def outcomes(place: Place) -> dict[str, Run]:
@@ -39,16 +41,6 @@ def specs(*sizes: int) -> list[JobSpec]:
         )
         for k, n in enumerate(sizes)
     ]
-
-
-def until(condition: object) -> None:
-    """Poll until `condition()` holds; fail after 20 s."""
-    import time
-
-    end = time.monotonic() + 20
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def test_a_study_runs_every_design_and_seed_once(place: Place) -> None:
@@ -284,12 +276,3 @@ def test_a_corrupt_outcome_is_refused(place: Place) -> None:
 
     assert refused.returncode == 2
     assert "is not a run" in refused.stderr
-
-
-@pytest.fixture(autouse=True)
-def no_job_survives(place: Place) -> object:
-    """End what a failed test left: processes that were started in its folder."""
-    yield
-    for process in psutil.process_iter(["cmdline"]):
-        if any(str(place.root) in word for word in process.info["cmdline"] or []) and process.pid != os.getpid():
-            process.kill()

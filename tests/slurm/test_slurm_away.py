@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from conftest import Cluster
-from launching import Place
-from test_slurm_launch import only, outcomes, until
+from launching import Place, until
+from test_slurm_launch import only, outcomes
 
 from runner.slurm_queue import SlurmAway, find_by_name, query
 from runner.status import read_status

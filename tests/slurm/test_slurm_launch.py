@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from conftest import Cluster
-from launching import Place
+from launching import Place, until
 
 from forecast.records import Run
 from runner.status import RunStatus, read_status
@@ -26,14 +24,6 @@ def attempts(place: Place) -> list[dict[str, Any]]:
 def only(place: Place) -> RunStatus:
     (run,) = read_status(place.folder).runs
     return run
-
-
-def until(condition: Callable[[], object], seconds: float = 60) -> None:
-    """Poll until `condition()` holds."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.1)
 
 
 def test_a_study_of_more_runs_than_an_array_takes_runs_each_once(place: Place, cluster: Cluster) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from conftest import Cluster
-from launching import Place
-from test_slurm_launch import attempts, only, outcomes, until
+from launching import Place, until
+from test_slurm_launch import attempts, only, outcomes
 
 
 def test_two_tasks_with_gloo_give_the_result_of_one(place: Place) -> None:
