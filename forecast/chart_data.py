@@ -15,7 +15,17 @@ from forecast.fitted import Fit
 from forecast.prediction import curve_quantiles, predict
 from forecast.records import Design, Run, Target
 
-__all__ = ["Axis", "Curves", "Observations", "axes_of", "curve_data", "observations", "observed_rows", "surface_data"]
+__all__ = [
+    "Axis",
+    "Curves",
+    "Observations",
+    "axes_of",
+    "axis_over",
+    "curve_data",
+    "observations",
+    "observed_rows",
+    "surface_data",
+]
 
 Array = npt.NDArray[np.float64]
 Row = dict[str, Any]
@@ -90,16 +100,25 @@ def axes_of(fit: Fit) -> list[Axis]:
     """The law's variables that vary in the data: first those drawn along, last good-view fraction."""
     columns, _, _ = fit.table()
     order = sorted(columns, key=lambda name: (name == "g", name != "n", name))
-    axes = []
-    for name in order:
-        low, high = float(columns[name].min()), float(columns[name].max())
-        if low == high:
-            continue
-        log = low > 0 and high / low >= 8
-        reach = (low, high)
-        domain = (low / 1.15, high * 3) if log else reach if name == "g" else (low, high + (high - low) * 0.3)
-        axes.append(Axis(name, fit.columns.get(name, name), log, domain, reach))
-    return axes
+    axes = [axis_over(name, fit.columns.get(name, name), columns[name].tolist(), beyond=True) for name in order]
+    return [axis for axis in axes if axis is not None]
+
+
+def axis_over(name: str, setting: str, values: Sequence[float], *, beyond: bool = False) -> Axis | None:
+    """The axis of a variable with these values, logarithmic where they span a factor of 8; None if they are one.
+
+    beyond: reach past the data, to show what a law says there (a fraction stays within its bounds).
+    """
+    low, high = float(min(values)), float(max(values))
+    if low == high:
+        return None
+    log = low > 0 and high / low >= 8
+    domain = low, high
+    if beyond and log:
+        domain = low / 1.15, high * 3
+    elif beyond and setting != "good_view_fraction":
+        domain = low, high + (high - low) * 0.3
+    return Axis(name, setting, log, domain, (low, high))
 
 
 def observations(fit: Fit, runs: Sequence[Run] | None, rng: np.random.Generator) -> Observations:

@@ -37,6 +37,7 @@ def _theme(ink: str, soft: str, line: str, ordered: list[str], unordered: list[s
         "mark": {"color": unordered[0]},
         "point": {"color": unordered[0]},
         "bar": {"color": unordered[0]},
+        "rect": {"color": unordered[0]},
         "line": {"color": unordered[0]},
         "area": {"color": unordered[0]},
         "rule": {"color": soft},

@@ -15,7 +15,7 @@ import altair as alt
 if TYPE_CHECKING:
     from forecast.chart_data import Axis, Curves
 
-__all__ = ["comparison", "coverage", "curves", "observed", "pit", "residuals", "surface"]
+__all__ = ["comparison", "coverage", "curves", "observed", "pit", "power", "residuals", "surface"]
 
 Layered: TypeAlias = "alt.LayerChart | alt.FacetChart"
 Rows = Sequence[Mapping[str, Any]]
@@ -140,7 +140,12 @@ def coverage(rows: Rows) -> Layered:
     rows: level, observed, lower, upper.
     """
     unit = alt.Scale(domain=[0, 1], nice=False)
-    x = alt.X("level:Q", title="nominal share", scale=unit, axis=alt.Axis(format="%", values=[0, 0.5, 0.8, 0.9, 0.95]))
+    x = alt.X(
+        "level:Q",
+        title="nominal share",
+        scale=unit,
+        axis=alt.Axis(format="%", values=[0, 0.5, 0.8, 0.95], labelOverlap=False),
+    )
     y = alt.Y("observed:Q", title="observed share", scale=unit, axis=alt.Axis(format="%"))
     diagonal = alt.Chart(_values([{"level": 0, "observed": 0}, {"level": 1, "observed": 1}]))
     base = alt.Chart(_values(rows))
@@ -155,13 +160,25 @@ def pit(rows: Rows) -> Layered:
 
     rows: start, end, observed, lower, upper.
     """
-    ticks = alt.Axis(values=[0, 0.25, 0.5, 0.75, 1])
+    ticks = alt.Axis(values=[0, 0.2, 0.4, 0.6, 0.8, 1], format=".1f")
     x = alt.X("start:Q", title="probability under the forecast", scale=alt.Scale(domain=[0, 1]), axis=ticks)
     y = alt.Y("observed:Q", title="share of outcomes", axis=alt.Axis(format="%"))
-    base = alt.Chart(_values(rows))
-    bars = base.mark_bar(opacity=0.75).encode(x=x, x2="end:Q", y=y, tooltip=_tooltip(rows))
+    base = alt.Chart(_values([{**row, "zero": 0} for row in rows]))
+    bars = base.mark_rect(opacity=0.75, stroke="white", strokeOpacity=0.5)
+    bars = bars.encode(x=x, x2="end:Q", y=y, y2="zero:Q", tooltip=_tooltip(rows))
     band = base.mark_rect(opacity=0.28, color="gray").encode(x=x, x2="end:Q", y=alt.Y("lower:Q"), y2="upper:Q")
     return alt.layer(bars, band).properties(width="container", height=240)
+
+
+def power(rows: Rows) -> Any:
+    """Chance of the verdict "as good as seed noise" against the law's error in units of seed noise.
+
+    rows: curve_error, probability.
+    """
+    x = alt.X("curve_error:Q", title="true error of the law, in seed noises", axis=alt.Axis(tickCount=6))
+    y = alt.Y("probability:Q", title="chance of AS GOOD", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%"))
+    line = alt.Chart(_values(rows)).mark_line(point=alt.OverlayMarkDef(size=50))
+    return line.encode(x=x, y=y, tooltip=_tooltip(rows)).properties(width="container", height=200)
 
 
 def _values(rows: Rows) -> alt.InlineData:

@@ -7,6 +7,7 @@ import typer
 import prereg.commands_check
 import prereg.commands_log
 import prereg.commands_register
+import prereg.commands_report
 
 __all__ = ["add_to"]
 
@@ -16,3 +17,4 @@ def add_to(app: typer.Typer) -> None:
     prereg.commands_register.add_to(app)
     prereg.commands_log.add_to(app)
     prereg.commands_check.add_to(app)
+    prereg.commands_report.add_to(app)
