@@ -26,7 +26,13 @@ def add_to(app: typer.Typer) -> None:
 def fit_command(
     runs: Annotated[Path, typer.Argument(help="Runs: a ledger (.jsonl), a store (.duckdb) or a table (.csv ...).")],
     metric: Annotated[str, typer.Option("--metric", help="The outcome to fit, by its name in the runs.")],
-    law: Annotated[str, typer.Option("--law", help="A law's name, or auto: choose by extrapolation.")] = "auto",
+    law: Annotated[
+        str, typer.Option("--law", help="A law's name, a formula over columns, or auto: choose by extrapolation.")
+    ] = "auto",
+    bounds: Annotated[
+        list[str] | None, typer.Option("--bounds", help="NAME=LOW:HIGH of a formula's parameter; repeat or use commas.")
+    ] = None,
+    fix: Annotated[list[str] | None, typer.Option("--fix", help="NAME=NUMBER: hold a parameter; repeat.")] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Where to write the fit (fit.json).")] = None,
     loss: Annotated[str, typer.Option("--loss", help="squared or huber.")] = "squared",
     delta: Annotated[
@@ -36,6 +42,12 @@ def fit_command(
         list[str] | None,
         typer.Option("--column", help="NAME=SETTING: where a law's variable lies; default n=n_samples."),
     ] = None,
+    link: Annotated[
+        str, typer.Option("--link", help="identity, log, logit, cloglog, or auto: by held-out density.")
+    ] = "identity",
+    intervals: Annotated[
+        str, typer.Option("--intervals", help="profile, delta, residual, wild or cluster.")
+    ] = "profile",
     seed: Annotated[int, typer.Option("--seed", help="Seed of starts and draws; recorded in the fit.")] = 0,
     as_json: JsonFlag = False,
 ) -> None:
@@ -43,6 +55,7 @@ def fit_command(
     import numpy as np
 
     from forecast.fitting import fit
+    from forecast.laws.custom import read_bounds
     from forecast.reading import read_runs
 
     fitted = fit(
@@ -51,7 +64,11 @@ def fit_command(
         law=law,
         loss=loss,
         delta=delta,
-        columns=_pairs(column or [], "--column") or None,
+        link=link,
+        intervals=intervals,
+        columns=_pairs(column or [], "--column"),
+        bounds=read_bounds(bounds or []),
+        fixed=_numbers(fix or [], "--fix"),
         rng=np.random.default_rng(seed),
         seed=seed,
     )
@@ -124,6 +141,13 @@ def _pairs(words: list[str], option: str) -> dict[str, str]:
     return out
 
 
+def _numbers(words: list[str], option: str) -> dict[str, float]:
+    try:
+        return {name: float(value) for name, value in _pairs(words, option).items()}
+    except ValueError as error:
+        raise ForecastError(f"{option} needs NAME=NUMBER, got {words!r}") from error
+
+
 def _parameter_rows(fitted: Fit) -> list[dict[str, Any]]:
     names = ("name", "value", "standard_error", "lower", "upper", "status")
     return [{name: getattr(estimate, name) for name in names} for estimate in fitted.parameters]
@@ -168,6 +192,7 @@ def _print_fit(fitted: Fit) -> None:
         "degrees_of_freedom": noise.degrees_of_freedom,
         "sd_about_the_law": chosen.sigma,
         "loss": f"{fitted.loss}" + ("" if fitted.delta is None else f", delta {fitted.delta:.3g}"),
+        "link": fitted.link,
         "interval_method": fitted.interval_method,
     }
     lack = chosen.lack_of_fit
@@ -202,10 +227,7 @@ def _targets(fitted: Fit, g: list[float], n: list[float], at: list[str], path: P
     if g and not n:
         raise ForecastError("--g needs --n: a target is a design; add --n SAMPLES")
     for word in at:
-        try:
-            designs.append({k: float(v) for k, v in _pairs(word.split(","), "--at").items()})
-        except ValueError as error:
-            raise ForecastError(f"--at needs numbers, got {word!r}") from error
+        designs.append(dict(_numbers(word.split(","), "--at")))
     try:
         found = [Target(target=f"t{i + 1}", design=Design(settings=s)) for i, s in enumerate(designs)]
         if path is not None:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from forecast.errors import ForecastError
 from forecast.files import canonical_json, sha256_hex
 from forecast.laws.law import Scale
+from forecast.laws.links import LINKS, LinkName
 from forecast.records import Design, Metric, Run
 
 __all__ = ["ALIASES", "Dataset", "build", "columns_of"]
@@ -25,6 +26,7 @@ class Dataset:
     """Runs with an outcome, sorted by design and run id, and their design means.
 
     columns: per design, shape (designs,); means, counts: per design; values, owner: per run.
+    means and values are on the link's scale; plain: design means in the outcome's own unit.
     """
 
     metric: Metric
@@ -38,13 +40,15 @@ class Dataset:
     design_hashes: tuple[str, ...]
     data_hash: str
     remarks: tuple[str, ...]
+    plain: Array
+    link: LinkName = "identity"
 
     @property
     def scale(self) -> Scale:
         """What the laws may know of the data."""
         return Scale(
-            low=float(self.means.min()),
-            high=float(self.means.max()),
+            low=float(self.plain.min()),
+            high=float(self.plain.max()),
             chance=self.metric.chance,
             metric_lower=self.metric.lower,
             metric_upper=self.metric.upper,
@@ -74,7 +78,7 @@ def columns_of(designs: Sequence[Design], mapping: Mapping[str, str]) -> dict[st
     return out
 
 
-def build(runs: Sequence[Run], metric: str, mapping: Mapping[str, str]) -> Dataset:
+def build(runs: Sequence[Run], metric: str, mapping: Mapping[str, str], link: LinkName = "identity") -> Dataset:
     """The dataset of one metric over the finished runs that have every setting of `mapping` as a number."""
     remarks: list[str] = []
     failed = sum(run.status == "failed" for run in runs)
@@ -99,21 +103,24 @@ def build(runs: Sequence[Run], metric: str, mapping: Mapping[str, str]) -> Datas
     if not usable:
         raise ForecastError(_nothing(runs, metric, mapping))
     usable.sort(key=lambda run: (run.design.hash, run.run_id))
-    return _assemble(usable, metric, mapping, remarks)
+    return _assemble(usable, metric, mapping, remarks, link)
 
 
-def _assemble(usable: list[Run], metric: str, mapping: Mapping[str, str], remarks: list[str]) -> Dataset:
+def _assemble(
+    usable: list[Run], metric: str, mapping: Mapping[str, str], remarks: list[str], link: LinkName
+) -> Dataset:
     hashes = list(dict.fromkeys(run.design.hash for run in usable))
     index = {digest: i for i, digest in enumerate(hashes)}
     owner = np.array([index[run.design.hash] for run in usable])
     evaluations = [run.evaluation(metric) for run in usable]
-    values = np.array([e.value for e in evaluations if e is not None])
+    plain = np.array([e.value for e in evaluations if e is not None])
+    values = _linked(plain, metric, link)
     counts = np.bincount(owner).astype(np.float64)
     means = np.bincount(owner, weights=values) / counts
     designs = {run.design.hash: run.design for run in usable}
     columns = columns_of([designs[digest] for digest in hashes], mapping)
     rows = sorted(
-        [run.run_id, run.design.hash, run.seed, float(value)] for run, value in zip(usable, values, strict=True)
+        [run.run_id, run.design.hash, run.seed, float(value)] for run, value in zip(usable, plain, strict=True)
     )
     return Dataset(
         metric=_one_metric(usable, metric),
@@ -127,7 +134,20 @@ def _assemble(usable: list[Run], metric: str, mapping: Mapping[str, str], remark
         design_hashes=tuple(hashes),
         data_hash=sha256_hex(canonical_json(rows)),
         remarks=(*remarks, *_other_settings([designs[digest] for digest in hashes], mapping)),
+        plain=np.bincount(owner, weights=plain) / counts,
+        link=link,
     )
+
+
+def _linked(values: Array, metric: str, link: LinkName) -> Array:
+    rule = LINKS[link]
+    outside = (values <= rule.low) | (values >= rule.high)
+    if np.any(outside):
+        raise ForecastError(
+            f"the link {link} needs {metric} strictly between {rule.low:g} and {rule.high:g}, "
+            f"{int(outside.sum())} run(s) are not, the first with {values[outside][0]:g}; use the link identity"
+        )
+    return np.asarray(rule.forward(values))
 
 
 def _nothing(runs: Sequence[Run], metric: str, mapping: Mapping[str, str]) -> str:

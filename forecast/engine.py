@@ -40,6 +40,10 @@ class Loss:
         summed = np.sum(np.where(weights > 0, weights * each, 0.0), axis=-1)
         return np.where(np.isfinite(summed), summed, np.inf)
 
+    def reported(self, total: float) -> float:
+        """The loss as it is usually written: Huber's is r^2 / 2 inside delta."""
+        return total / 2 if self.name == "huber" else total
+
     def influence(self, residuals: Array, weights: Array) -> Array:
         """Weights of the equivalent least squares at these residuals."""
         if self.name == "huber":

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field, FiniteFloat, ValidationError
 from forecast.errors import ForecastError
 from forecast.files import write_atomically
 from forecast.laws.law import Law, Parameter
+from forecast.laws.links import LinkName
 from forecast.noise import Noise
 from forecast.records import Frozen, Metric, Record, Sha256
 
@@ -63,7 +64,8 @@ class LawFit(Record):
     covariance: engine coordinates (logarithms where `walk` is "log").
     sigma: SD of one run about the law as the intervals use it; degrees_of_freedom belongs to it.
     tau: SD of the law's own error (lack of fit), outcome's unit.
-    weight: share in the averaged prediction.
+    weight: share in the averaged prediction. loss: as it is usually written (Huber's inside delta is r^2 / 2).
+    sigma, tau, loss are on the link's scale.
     """
 
     law: str
@@ -71,6 +73,7 @@ class LawFit(Record):
     source: str
     family: str
     predictors: tuple[str, ...]
+    link: LinkName = "identity"
     constants: Numbers
     parameters: tuple[Estimate, ...]
     covariance: Annotated[tuple[tuple[FiniteFloat, ...], ...], AfterValidator(_square)]
@@ -99,6 +102,7 @@ class LawFit(Record):
             dict(self.constants),
             self.family,
             solver_of(self.law),
+            self.link,
         )
 
     @property
@@ -140,15 +144,19 @@ class Coverage(Record):
 
 
 class DesignMean(Record):
-    """One design of the data: its columns, mean outcome and number of runs."""
+    """One design of the data: its columns, mean outcome, mean on the link's scale, and number of runs."""
 
     columns: Numbers
     mean: FiniteFloat
+    linked: FiniteFloat
     runs: int
 
 
 class Fit(Record):
-    """What `platocast fit` writes: everything that a prediction needs, and how it came about."""
+    """What `platocast fit` writes: everything that a prediction needs, and how it came about.
+
+    noise, candidates: on the link's scale. link_scores: held-out log density per link, on the outcome's scale.
+    """
 
     format: Literal["platocast-fit-1"] = "platocast-fit-1"
     law: str
@@ -157,7 +165,8 @@ class Fit(Record):
     predictors: tuple[str, ...]
     loss: Literal["squared", "huber"]
     delta: FiniteFloat | None = None
-    link: Literal["identity", "log", "logit", "cloglog"] = "identity"
+    link: LinkName = "identity"
+    link_scores: Numbers = Field(default_factory=dict)
     interval_method: str
     components: tuple[LawFit, ...]
     noise: Noise
@@ -192,10 +201,10 @@ class Fit(Record):
         return tuple(row for row in self.candidates if row.kind == "baseline")
 
     def table(self) -> tuple[dict[str, Array], Array, Array]:
-        """Columns, means and numbers of runs of the designs that were fitted."""
+        """Columns, means on the link's scale and numbers of runs of the designs that were fitted."""
         names = self.designs[0].columns
         columns = {name: np.array([d.columns[name] for d in self.designs]) for name in names}
-        return columns, np.array([d.mean for d in self.designs]), np.array([float(d.runs) for d in self.designs])
+        return columns, np.array([d.linked for d in self.designs]), np.array([float(d.runs) for d in self.designs])
 
     def save(self, path: Path | str) -> None:
         """Write the fit as JSON, whole or not at all."""

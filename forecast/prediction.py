@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from forecast.fitted import Fit, LawFit
 from forecast.intervals import confidence
 from forecast.laws.alignment import NULLS
 from forecast.laws.law import Columns, Scale
+from forecast.laws.links import LINKS, LinkName
 from forecast.laws.registry import build_law
 from forecast.records import LEVELS, Prediction, Target
 
@@ -32,7 +33,7 @@ DRAWS = 4000
 class Outlook:
     """What a fit says of its targets' curves: per law a confidence curve and how the targets move together.
 
-    point: (targets,), averaged over the laws; weights: (laws,).
+    point: (targets,), averaged over the laws on the link's scale; weights: (laws,).
     correlation: per law, of the curve's error at the targets; tau, kernel: the law's own error and its correlation.
     """
 
@@ -42,9 +43,14 @@ class Outlook:
     correlation: tuple[Array, ...]
     tau: Array
     kernel: Array
+    link: LinkName
 
     def joint(self, rng: np.random.Generator, draws: int) -> Array:
-        """Draws (draws, targets) of the curves: which law, its parameters, its own error; no seed noise."""
+        """Draws (draws, targets) of the curves in the outcome's unit, without seed noise."""
+        return np.asarray(LINKS[self.link].inverse(self.linked(rng, draws)))
+
+    def linked(self, rng: np.random.Generator, draws: int) -> Array:
+        """The same draws on the link's scale: which law, its parameters, its own error."""
         which = rng.choice(len(self.weights), size=draws, p=self.weights)
         out = np.empty((draws, len(self.point)))
         for k, curve in enumerate(self.curves):
@@ -79,6 +85,7 @@ def look_ahead(fit: Fit, targets: Sequence[Target], rng: np.random.Generator) ->
         correlation=tuple(correlations),
         tau=np.array([component.tau for component in fit.components]),
         kernel=_kernel(columns, seen),
+        link=fit.link,
     )
 
 
@@ -96,19 +103,22 @@ def predict(
     """
     columns = _columns(fit, targets)
     ahead = look_ahead(fit, targets, rng) if outlook is None else outlook
-    draws = ahead.joint(rng, DRAWS)
+    draws = ahead.linked(rng, DRAWS)
     sigma, df = _noise(fit)
-    quantiles = _smoothed(draws, sigma / np.sqrt(replicates), df)
+    link = LINKS[fit.link]
+    quantiles = link.inverse(_smoothed(draws, sigma / np.sqrt(replicates), df))
+    point, curve_sd = link.inverse(ahead.point), np.std(link.inverse(draws), axis=0)
+    noise_sd = sigma / link.slope(point)
     factors = _extrapolation(fit, columns)
     return [
         Prediction(
             target=target.target,
             design=target.design,
             replicates=target.replicates,
-            point=float(ahead.point[i]),
+            point=float(point[i]),
             quantiles=_within(fit, dict(zip(LEVELS, quantiles[:, i].tolist(), strict=True))),
-            curve_sd=float(np.std(draws[:, i])),
-            noise_sd=float(sigma),
+            curve_sd=float(curve_sd[i]),
+            noise_sd=float(noise_sd[i]),
             extrapolation_factor=float(factors[i]),
         )
         for i, target in enumerate(targets)
@@ -130,10 +140,12 @@ def baseline_predictions(fit: Fit, targets: Sequence[Target]) -> dict[str, list[
     """What each baseline says of each target, from the design means that the fit holds."""
     columns = _columns(fit, targets)
     seen, means, counts = fit.table()
-    out = {name: baseline(seen, means, counts, columns).tolist() for name, baseline in BASELINES.items()}
+    inverse = LINKS[fit.link].inverse
+    out = {name: inverse(baseline(seen, means, counts, columns)).tolist() for name, baseline in BASELINES.items()}
+    plain = [design.mean for design in fit.designs]
     scale = Scale(
-        low=float(means.min()),
-        high=float(means.max()),
+        low=min(plain),
+        high=max(plain),
         chance=fit.metric.chance,
         metric_lower=fit.metric.lower,
         metric_upper=fit.metric.upper,
@@ -141,12 +153,12 @@ def baseline_predictions(fit: Fit, targets: Sequence[Target]) -> dict[str, list[
     )
     rng = np.random.default_rng(0)
     for name in NULLS:
-        if "n" not in seen or (name != "no-g" and "g" not in seen):
+        if name not in {row.law for row in fit.candidates}:
             continue
-        law = build_law(name, scale)
+        law = replace(build_law(name, scale), link=fit.link)
         first = project_linear(law, seen, means, counts[None, :], starts(law, 32, rng))
         minima = minimise(law, seen, means, counts, first, loss=Loss())
-        out[name] = law.value(columns, minima.inner[minima.best][None])[0].tolist()
+        out[name] = inverse(law.value(columns, minima.inner[minima.best][None])[0]).tolist()
     return out
 
 

@@ -14,7 +14,7 @@ from forecast.noise import Noise
 from forecast.selection import Backtest
 
 if TYPE_CHECKING:
-    from forecast.fitting import Fitted
+    from forecast.estimation import Fitted
 
 __all__ = ["reasons_of", "warnings_of"]
 

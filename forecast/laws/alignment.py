@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from forecast.laws.expression import names_in
 from forecast.laws.law import Law, Parameter, Scale
 
-__all__ = ["ALIGNMENT", "NULLS"]
+__all__ = ["ALIGNMENT", "NULLS", "SIZE_ONLY"]
 
 PAPER = "Balestriero & LeCun (2026), arXiv 2610.39302"
 EFFECTIVE = "n*(g + kappa*(1-g))"
@@ -206,6 +206,30 @@ def theorem(scale: Scale) -> Law:
     )
 
 
+def rising_power(scale: Scale) -> Law:
+    """A rising power in n alone."""
+    return Law(
+        "rising-power",
+        "a_inf - B*(n/n0)**(-beta)",
+        "saturating power in n",
+        ("n",),
+        (_level("a_inf", scale), _amount("B", scale), _rate("beta")),
+        {"n0": scale.middle("n")},
+    )
+
+
+def rising_hill(scale: Scale) -> Law:
+    """A Hill curve in n alone, from chance."""
+    return Law(
+        "rising-hill",
+        "c + (A-c)*sigmoid(b*(log(n)-log(n50)))",
+        "Hill (1910)",
+        ("n",),
+        (_level("A", scale), _size("n50", scale), _rate("b")),
+        {"c": scale.floor},
+    )
+
+
 def no_g(scale: Scale) -> Law:
     """Null: good views are worth as much as bad ones (kappa = 1)."""
     return Law(
@@ -222,6 +246,12 @@ def no_g(scale: Scale) -> Law:
 def linear_log(scale: Scale) -> Law:
     """Null: linear in log n, with an intercept and a slope linear in g."""
     wide = 1e3 * scale.span + 10 * max(abs(scale.low), abs(scale.high))
+    if "g" not in scale.ranges:
+        line = tuple(Parameter(name, -wide, wide, -scale.span, scale.span) for name in ("intercept", "slope"))
+        source = "null: linear in log n"
+        return Law(
+            "linear-log-n", "intercept + slope*log(n/n0)", source, ("n",), line, {"n0": scale.middle("n")}, "null"
+        )
     parameters = tuple(
         Parameter(name, -wide, wide, -scale.span, scale.span)
         for name in ("intercept", "slope", "g_intercept", "g_slope")
@@ -249,4 +279,5 @@ ALIGNMENT: Mapping[str, Callable[[Scale], Law]] = {
     "hill-curved": hill_curved,
     "theorem": theorem,
 }
+SIZE_ONLY: Mapping[str, Callable[[Scale], Law]] = {"rising-power": rising_power, "rising-hill": rising_hill}
 NULLS: Mapping[str, Callable[[Scale], Law]] = {"no-g": no_g, "linear-log-n": linear_log}

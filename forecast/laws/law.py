@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from forecast.errors import ForecastError
 from forecast.laws.expression import Expression, parse
+from forecast.laws.links import LINKS, LinkName
 
 __all__ = ["Columns", "Law", "Parameter", "Scale"]
 
@@ -81,6 +83,7 @@ class Law:
 
     family: "shift" (g shifts the curve along log n), "ceiling" (g sets the ceiling), "null" or "other".
     solver: for a law without a closed form: (columns, parameters, constants) -> value, gradient.
+    link: the scale of `value`; the formula is always in the outcome's own unit.
     """
 
     name: str
@@ -91,6 +94,7 @@ class Law:
     constants: Mapping[str, float] = field(default_factory=dict)
     family: str = "other"
     solver: Solver | None = None
+    link: LinkName = "identity"
 
     @cached_property
     def expression(self) -> Expression:
@@ -115,7 +119,7 @@ class Law:
     @cached_property
     def linear(self) -> tuple[int, ...]:
         """Positions of the parameters in which the law is jointly linear (walked linearly, without solver)."""
-        if self.solver is not None:
+        if self.solver is not None or self.link != "identity":
             return ()
         walked = [p.name for p in self.parameters if p.walk == "linear"]
         chosen = self.expression.linear_in(walked)
@@ -139,7 +143,8 @@ class Law:
         outer = self.outer(inner)
         bound: dict[str, Array | float] = {**self.constants, **{k: columns[k] for k in self.predictors}}
         bound |= {name: outer[:, i, None] for i, name in enumerate(self.names)}
-        return np.broadcast_to(self.expression.value(bound), self._shape(columns, inner))
+        value = np.broadcast_to(self.expression.value(bound), self._shape(columns, inner))
+        return value if self.link == "identity" else self._linked(value)
 
     def value_and_jacobian(self, columns: Columns, inner: Array) -> tuple[Array, Array]:
         """Values (batch, rows) and derivatives by engine coordinates (batch, rows, parameters)."""
@@ -151,10 +156,28 @@ class Law:
             bound: dict[str, Array | float] = {**self.constants, **{k: columns[k] for k in self.predictors}, **mine}
             value, parts = self.expression.value_and_gradient(bound, self.names)
         shape = self._shape(columns, inner)
+        if self.link != "identity":
+            with np.errstate(all="ignore"):
+                slope = LINKS[self.link].slope(value)
+            value, parts = self._linked(value), [part * slope for part in parts]
         jacobian = np.empty((*shape, len(parts)))
         for i, (part, parameter) in enumerate(zip(parts, self.parameters, strict=True)):
             jacobian[..., i] = part * outer[:, i, None] if parameter.walk == "log" else part
         return np.broadcast_to(value, shape), jacobian
+
+    def _linked(self, value: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return np.asarray(LINKS[self.link].forward(value))
+
+    def fixed(self, values: Mapping[str, float]) -> Law:
+        """The same law with some parameters turned into constants."""
+        unknown = set(values) - set(self.names)
+        if unknown:
+            raise ForecastError(f"{self.name} has no parameter {sorted(unknown)[0]!r}; it has {', '.join(self.names)}")
+        free = tuple(p for p in self.parameters if p.name not in values)
+        if not free:
+            raise ForecastError(f"every parameter of {self.name} is fixed; leave at least one free")
+        return replace(self, parameters=free, constants={**self.constants, **values})
 
     def _shape(self, columns: Columns, inner: Array) -> tuple[int, int]:
         first = columns[self.predictors[0]] if self.predictors else next(iter(columns.values()))

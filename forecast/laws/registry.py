@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from forecast.errors import ForecastError
-from forecast.laws.alignment import ALIGNMENT, NULLS
+from forecast.laws.alignment import ALIGNMENT, NULLS, SIZE_ONLY
+from forecast.laws.general import GENERAL
+from forecast.laws.implicit import IMPLICIT, SOLVERS
 from forecast.laws.law import Law, Scale, Solver
 
-__all__ = ["BUILDERS", "build_law", "solver_of"]
+__all__ = ["BUILDERS", "VARIABLES", "build_law", "solver_of", "variables_of"]
 
-BUILDERS: Mapping[str, Callable[[Scale], Law]] = {**ALIGNMENT, **NULLS}
-SOLVERS: Mapping[str, Solver] = {}
+BUILDERS: Mapping[str, Callable[[Scale], Law]] = {**ALIGNMENT, **SIZE_ONLY, **GENERAL, **IMPLICIT, **NULLS}
+
+
+VARIABLES = ("n", "g", "N", "D", "U", "p")
+
+
+def variables_of(name: str) -> tuple[str, ...]:
+    """The columns that the law `name` needs."""
+    return build_law(name, Scale(1.0, 2.0, ranges=dict.fromkeys(VARIABLES, (1.0, 2.0)))).predictors
 
 
 def build_law(name: str, scale: Scale) -> Law:
