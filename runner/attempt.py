@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
+import subprocess
 from datetime import UTC, datetime
+from functools import cache
 from typing import Literal
 
 from forecast.files import write_atomically
@@ -27,7 +30,10 @@ class JobState(Record):
 
 
 class Attempt(Record):
-    """One try of one run. Never removed; closed by the job, or by the next attempt if the job died."""
+    """One try of one run. Never removed; closed by the job, or by the next attempt if the job died.
+
+    gpus: allocated to the job. slurm_submit, slurm_start: UTC, as the controller says.
+    """
 
     number: int
     status: Literal["running", "finished", "failed", "stopped", "lost"]
@@ -41,6 +47,9 @@ class Attempt(Record):
     ended: str | None = None
     spec_hash: Sha256
     code_hash: Sha256
+    gpus: int = 0
+    slurm_submit: str | None = None
+    slurm_start: str | None = None
 
 
 def now() -> str:
@@ -48,7 +57,7 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def open_attempt(run: RunFolder, spec: JobSpec, *, code_hash: str, submitted: str) -> Attempt:
+def open_attempt(run: RunFolder, spec: JobSpec, *, code_hash: str, submitted: str, gpus: int = 0) -> Attempt:
     """Begin an attempt; the lock is ours, so an earlier one that still says "running" has died."""
     earlier = run.attempts
     for path in earlier:
@@ -69,6 +78,8 @@ def open_attempt(run: RunFolder, spec: JobSpec, *, code_hash: str, submitted: st
         started=now(),
         spec_hash=spec.hash,
         code_hash=code_hash,
+        gpus=gpus,
+        **slurm_times(),
     )
     write_atomically(run.attempt(attempt.number), attempt.model_dump_json(indent=1).encode())
     return attempt
@@ -89,6 +100,25 @@ def this_process() -> tuple[str, int, float]:
     import psutil
 
     return socket.gethostname(), os.getpid(), psutil.Process().create_time()
+
+
+@cache
+def slurm_times() -> dict[str, str]:
+    """When SLURM took and started this job, as its controller says; nothing outside of SLURM or if it is away."""
+    number = os.environ.get("SLURM_JOB_ID")
+    if number is None:
+        return {}
+    command = ["scontrol", "show", "job", "-o", number]
+    try:
+        # UTC whatever the cluster's time zone is
+        said = subprocess.run(
+            command, env=os.environ | {"TZ": "UTC"}, capture_output=True, text=True, timeout=10, check=True
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return {}
+    names = {"slurm_submit": "SubmitTime", "slurm_start": "StartTime"}
+    found = {key: re.search(rf"\b{name}=(\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d)", said) for key, name in names.items()}
+    return {key: f"{match[1]}Z" for key, match in found.items() if match}
 
 
 def job_id() -> str | None:

@@ -63,7 +63,7 @@ def retry_command(
     if failed == bool(run):
         raise ForecastError("say which runs: --failed for all that failed, or --run ID")
     from runner.commands_launch import summary, wait_and_show
-    from runner.launch import launch
+    from runner.launch import Placing, launch
     from runner.registered import require_key, sign_launches
     from runner.retry import remembered, reopen
 
@@ -75,7 +75,7 @@ def retry_command(
     if not specs:
         note("no run has failed; nothing to retry")
         return
-    planned, submission = launch(specs, folder, choice=choice, preset=preset, log=log)
+    planned, submission = launch(specs, folder, Placing(choice, preset), log=log)
     if log is not None and key is not None:
         for entry in sign_launches(folder, log, key):
             note(f"signed {entry}")

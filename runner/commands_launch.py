@@ -37,6 +37,18 @@ def launch_command(
     ] = "auto",
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until the jobs end.")] = True,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="Launch at most so many runs now.")] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--only", help="Only runs with this setting (n_samples=8000, seed=3) or id; several: all of them."
+        ),
+    ] = None,
+    shuffle: Annotated[
+        int | None, typer.Option("--shuffle", help="Take the runs in an order drawn by this seed.")
+    ] = None,
+    history: Annotated[
+        Path | None, typer.Option("--history", help="A ledger whose finished runs tell how long runs take.")
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be launched; submit nothing.")] = False,
     key: Annotated[
         Path | None, typer.Option("--key", help="SSH key of the registration's log: signs a `launch` entry.")
@@ -47,23 +59,25 @@ def launch_command(
     as_json: JsonFlag = False,
 ) -> None:
     """Launch the runs of a study or a registration; runs that have an outcome are never repeated."""
-    from runner.launch import launch, plan
+    from runner.budget import read_pace
+    from runner.choosing import choose
+    from runner.launch import Placing, launch, plan
     from runner.request import read_request
 
     request = read_request(what, executor=executor, jobs=jobs, threads=threads, runs_per_job=runs_per_job)
     request.check(key=key, other_code=other_code)
+    specs = choose(request.specs, only or [], shuffle)
+    place = Placing(request.choice, request.preset, limit=limit, keep_order=shuffle is not None)
+    pace = read_pace(folder, history)
     if dry_run:
-        planned = plan(request.specs, folder.resolve(), choice=request.choice, preset=request.preset, limit=limit)
-        _show_plan(planned, as_json=as_json)
+        _show_plan(plan(specs, folder.resolve(), place), pace, as_json=as_json)
         return
-    planned, submission = launch(
-        request.specs, folder, choice=request.choice, preset=request.preset, limit=limit, log=request.log
-    )
+    planned, submission = launch(specs, folder, place, log=request.log, pace=pace)
     for entry in request.sign(folder.resolve(), key):
         note(f"signed {entry}")
     note(summary(planned, submission))
     if wait:
-        wait_and_show(folder, [spec.run_id for spec in request.specs], as_json=as_json)
+        wait_and_show(folder, [spec.run_id for spec in specs], as_json=as_json)
 
 
 def status_command(
@@ -74,6 +88,7 @@ def status_command(
     """Show how the runs of a launch folder stand: done, running, pending, failed, lost."""
     from dataclasses import asdict
 
+    from runner.budget import gpu_hours_used
     from runner.status import read_status
 
     status = read_status(folder)
@@ -83,6 +98,7 @@ def status_command(
         "total": len(status.runs),
         "living_jobs": living,
         "eta_s": status.eta_s,
+        "gpu_hours": round(gpu_hours_used(folder), 3),
     }
     if as_json:
         show_record(record | {"runs": [asdict(run) for run in status.runs]}, as_json=True)
@@ -132,13 +148,14 @@ def targets_command(
     show_table(rows, title=f"{len(rows)} target(s)", as_json=False)
 
 
-def _show_plan(planned: Any, *, as_json: bool) -> None:
+def _show_plan(planned: Any, pace: Any, *, as_json: bool) -> None:
     shared = len(planned.lists) > 1 and planned.lists[0] == planned.lists[1]
     rows = [
         {
             "job": number,
             "runs": f"shares {len(job)}" if shared else len(job),
             "size": sum(spec.size for spec in job) / (len(planned.lists) if shared else 1),
+            "expected_s": None if pace is None else round(pace.seconds(job) / (len(planned.lists) if shared else 1), 1),
             "first_run": job[0].run_id,
         }
         for number, job in enumerate(planned.lists)

@@ -96,7 +96,8 @@ def _work(folder: Path, jobs: JobList, request: StopRequest, ranks: Ranks) -> di
 def _attempt(run: RunFolder, jobs: JobList, request: StopRequest) -> Run | None:
     """The outcome, None if the run was cancelled and the job goes on with others."""
     spec = JobSpec.model_validate_json(run.spec.read_bytes())
-    attempt = open_attempt(run, spec, code_hash=jobs.code_hash, submitted=jobs.submitted)
+    gpus = jobs.gpus_allocated or (len(os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")) if jobs.gpus else 0)
+    attempt = open_attempt(run, spec, code_hash=jobs.code_hash, submitted=jobs.submitted, gpus=gpus)
     print(f"{MARK} {run.run_id} attempt {attempt.number} {attempt.started}", flush=True)
     try:
         outcome = outcome_of(run, spec, jobs, attempt, request)

@@ -16,6 +16,7 @@ class JobList(Record):
     slots: the most jobs of the folder that work at a time on one machine, None: no limit.
     attempts: how often one job tries a run whose earlier tries died.
     gpus: the GPUs of this machine, dealt out to its local jobs.
+    gpus_allocated: how many GPUs a SLURM job has.
     limit_s: the job's time limit in seconds; signal_delay_s: how long before it the job is told to stop.
     requeues: how often a run may be stopped by the time limit.
     """
@@ -32,6 +33,7 @@ class JobList(Record):
     slots: int | None = None
     attempts: int = 3
     gpus: tuple[str, ...] = ()
+    gpus_allocated: int = 0
     limit_s: float | None = None
     signal_delay_s: float = 90
     requeues: int = 5

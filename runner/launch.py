@@ -16,6 +16,7 @@ from typing import Any
 from forecast.errors import ForecastError
 from forecast.files import canonical_json, write_atomically
 from runner.attempt import now
+from runner.budget import Pace, refuse_beyond_budget
 from runner.claim import exclusive
 from runner.joblist import JobList
 from runner.living import jobs_of
@@ -24,7 +25,7 @@ from runner.settling import settle
 from runner.snapshot import Snapshot, job_environment, take_snapshot
 from runner.spec import JobSpec, run_folder
 
-__all__ = ["Plan", "deal", "launch", "plan"]
+__all__ = ["Placing", "Plan", "deal", "launch", "plan"]
 
 
 @dataclass(frozen=True)
@@ -43,10 +44,18 @@ class Plan:
         return list({spec.run_id: spec for specs in self.lists for spec in specs}.values())
 
 
-def plan(
-    specs: Sequence[JobSpec], folder: Path, *, choice: ExecutorChoice, preset: Preset, limit: int | None = None
-) -> Plan:
-    """Which of `specs` need a job, dealt to jobs. `limit`: at most so many runs."""
+@dataclass(frozen=True)
+class Placing:
+    """Where runs go, and how many. limit: at most so many runs now; keep_order: not the longest first."""
+
+    choice: ExecutorChoice
+    preset: Preset
+    limit: int | None = None
+    keep_order: bool = False
+
+
+def plan(specs: Sequence[JobSpec], folder: Path, place: Placing) -> Plan:
+    """Which of `specs` need a job, dealt to jobs."""
     _refuse_doubles(specs)
     specs = [_as_retried(folder, spec) for spec in specs]
     with_jobs = {run for job in jobs_of(folder) if job.alive is not False for run in job.runs}
@@ -61,22 +70,21 @@ def plan(
             busy.append(spec.run_id)
         else:
             to_do.append(spec)
-    chosen = to_do if limit is None else to_do[:limit]
+    chosen = to_do if place.limit is None else to_do[: place.limit]
     tries = {spec.run_id: len(run_folder(folder, spec.run_id).attempts) for spec in chosen}
-    lists = deal(chosen, choice=choice, preset=preset, tries=tries)
+    lists = deal(chosen, place, tries)
     left_out = tuple(spec.run_id for spec in to_do[len(chosen) :])
     return Plan(tuple(finished), tuple(failed), tuple(busy), left_out, lists)
 
 
-def deal(
-    specs: Sequence[JobSpec], *, choice: ExecutorChoice, preset: Preset, tries: dict[str, int]
-) -> tuple[tuple[JobSpec, ...], ...]:
+def deal(specs: Sequence[JobSpec], place: Placing, tries: dict[str, int]) -> tuple[tuple[JobSpec, ...], ...]:
     """The runs of each job, those tried least first, then longest first.
 
     Local jobs share one list, so each takes the next run when it is free and they end at about the
     same time. On SLURM each job has its own runs, dealt so that the jobs take equally long.
     """
-    order = sorted(specs, key=lambda spec: (tries.get(spec.run_id, 0), -spec.size))
+    choice, preset = place.choice, place.preset
+    order = sorted(specs, key=lambda spec: (tries.get(spec.run_id, 0), 0 if place.keep_order else -spec.size))
     if not order:
         return ()
     if preset.kind != "slurm":
@@ -96,16 +104,15 @@ def deal(
 def launch(
     specs: Sequence[JobSpec],
     folder: Path,
+    place: Placing,
     *,
-    choice: ExecutorChoice,
-    preset: Preset,
-    limit: int | None = None,
     log: Path | None = None,
+    pace: Pace | None = None,
     root: Path | None = None,
 ) -> tuple[Plan, Path | None]:
     """Submit what has no outcome and no living job; the plan, and the folder of the new submission.
 
-    log: the registration's, remembered for a later retry.
+    log: the registration's, remembered for a later retry. pace: how long runs take, for the budget.
     root: where our code lies (found by itself; tests give another).
     """
     folder = folder.resolve()
@@ -113,9 +120,11 @@ def launch(
     with exclusive(folder / "launch.lock"):
         if (folder / "runs").is_dir():
             settle(folder)
-        planned = plan(specs, folder, choice=choice, preset=preset, limit=limit)
+        planned = plan(specs, folder, place)
         if not planned.lists:
             return planned, None
+        choice, preset = place.choice, place.preset
+        refuse_beyond_budget(planned.to_do, folder, choice=choice, preset=preset, pace=pace)
         snapshot = take_snapshot(folder, root)
         memory = {
             "choice": choice.model_dump(),
@@ -254,6 +263,7 @@ def _write_lists(
             submitted=submitted,
             slots=choice.jobs if preset.kind == "local" else None,
             gpus=_gpus() if preset.kind == "local" else (),
+            gpus_allocated=preset.gpus_per_node * preset.nodes if preset.kind == "slurm" else 0,
             limit_s=preset.time_min * 60 if preset.kind == "slurm" else None,
             signal_delay_s=preset.signal_delay_s,
             requeues=preset.requeues,

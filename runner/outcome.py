@@ -43,7 +43,7 @@ def outcome_of(run: RunFolder, spec: JobSpec, jobs: JobList, attempt: Attempt, r
         )
         result = entry(spec.design.settings, **_arguments(entry, spec, progress, checkpoint))
         _keep_losses(run, result)
-        counters = _measured(result.counters, time.monotonic() - clock, time.process_time() - cpu)
+        counters = _measured(result.counters, time.monotonic() - clock, time.process_time() - cpu, attempt.gpus)
         provenance = _provenance(spec, jobs, attempt, result.data_hash)
         fields = spec.failed("-").model_dump() | {"status": "finished", "failure": None}
         return Run.model_validate(
@@ -113,9 +113,10 @@ def _limit_threads(threads: int) -> None:
         os.environ[name] = str(threads)
 
 
-def _measured(counters: Counters, wall_s: float, cpu_s: float) -> Counters:
+def _measured(counters: Counters, wall_s: float, cpu_s: float, gpus: int) -> Counters:
     """`counters` with time and memory as this process saw them, where the training gave none."""
-    seen = {"wall_s": wall_s, "cpu_s": cpu_s, "peak_memory_bytes": peak_memory_bytes()}
+    seen: dict[str, float | None] = {"wall_s": wall_s, "cpu_s": cpu_s, "peak_memory_bytes": peak_memory_bytes()}
+    seen["gpu_s"] = gpus * wall_s if gpus else None
     return counters.model_copy(update={k: v for k, v in seen.items() if getattr(counters, k) is None})
 
 
@@ -129,7 +130,7 @@ def _provenance(spec: JobSpec, jobs: JobList, attempt: Attempt, data_hash: str |
         hardware=_hardware(),
         threads=spec.threads,
         world_size=int(os.environ.get("SLURM_NTASKS", "1")),
-        submitted=jobs.submitted,
+        submitted=attempt.slurm_submit or jobs.submitted,
         started=attempt.started,
         ended=now(),
         job_id=attempt.job_id,

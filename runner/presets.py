@@ -61,12 +61,14 @@ class ExecutorChoice(Record):
 
     jobs: the most local jobs at a time. threads: CPU threads a run.
     runs_per_job: runs that one job does in turn; null: chosen by the executor.
+    budget_gpu_hours: a launch that is expected to pass it is refused.
     """
 
     preset: str = "local"
     jobs: Annotated[int, Field(gt=0)] = 1
     threads: Annotated[int, Field(gt=0)] = 1
     runs_per_job: Annotated[int, Field(gt=0)] | None = None
+    budget_gpu_hours: Annotated[float, Field(gt=0)] | None = None
 
     def resolve(self, presets: Mapping[str, Preset]) -> Preset:
         """The preset by its name; `presets` are the study's own. Refuses an unknown name."""

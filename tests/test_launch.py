@@ -14,7 +14,7 @@ from launching import Place, end_all, until
 
 from forecast.errors import ForecastError
 from forecast.records import Run
-from runner.launch import deal, plan
+from runner.launch import Placing, deal, plan
 from runner.presets import ExecutorChoice, Preset
 from runner.spec import JobSpec
 from runner.status import read_status
@@ -116,9 +116,10 @@ def test_editing_the_code_while_jobs_wait_changes_nothing(place: Place) -> None:
     place.write("[[designs]]\nn_samples = 20\ndo = 'wait'\n[[designs]]\nn_samples = 10\n")
     tree = copied_tree(place.root / "tree")
     code = (
-        "import sys; from pathlib import Path; from runner.launch import launch; from runner.study import load_study;"
+        "import sys; from pathlib import Path;"
+        "from runner.launch import Placing, launch; from runner.study import load_study;"
         "s = load_study(Path(sys.argv[1]));"
-        "launch(s.job_specs(), Path(sys.argv[2]), choice=s.executor, preset=s.executor.resolve({}))"
+        "launch(s.job_specs(), Path(sys.argv[2]), Placing(s.executor, s.executor.resolve({})))"
     )
     environment = place.environment | {"PYTHONPATH": f"{tree}:{place.root / 'lib'}", "PYTHONSAFEPATH": "1"}
     words = [os.sys.executable, "-c", code, str(place.study), str(place.folder)]  # type: ignore[attr-defined]
@@ -251,20 +252,20 @@ def test_a_missing_entry_fails_the_run_and_says_so(place: Place) -> None:
 
 
 def test_local_jobs_share_one_list_longest_first() -> None:
-    lists = deal(specs(1, 3, 2), choice=ExecutorChoice(jobs=2), preset=Preset(kind="local"), tries={"r1": 1})
+    lists = deal(specs(1, 3, 2), Placing(ExecutorChoice(jobs=2), Preset(kind="local")), {"r1": 1})
 
     assert [[spec.run_id for spec in job] for job in lists] == [["r2", "r0", "r1"]] * 2
 
 
 def test_slurm_jobs_take_equally_long() -> None:
-    lists = deal(specs(5, 1, 4, 2), choice=ExecutorChoice(runs_per_job=2), preset=Preset(), tries={})
+    lists = deal(specs(5, 1, 4, 2), Placing(ExecutorChoice(runs_per_job=2), Preset()), {})
 
     assert [sum(spec.size for spec in job) for job in lists] == [6, 6]
 
 
 def test_a_run_that_is_listed_twice_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ForecastError, match="r0 is listed twice"):
-        plan(specs(1) * 2, tmp_path, choice=ExecutorChoice(), preset=Preset(kind="local"))
+        plan(specs(1) * 2, tmp_path, Placing(ExecutorChoice(), Preset(kind="local")))
 
 
 def test_a_corrupt_outcome_is_refused(place: Place) -> None:

@@ -18,7 +18,7 @@ from prereg.registering import body_of
 from prereg.seeds import derived_seed
 from prereg.statement import Registration
 from prereg.verify import verify_log
-from runner.launch import launch
+from runner.launch import Placing, launch
 from runner.presets import ExecutorChoice, Preset
 from runner.registered import refuse_other_code, registered_specs, sign_launches, verified_registration
 from runner.waiting import wait_for
@@ -71,7 +71,7 @@ def log(tmp_path: Path) -> tuple[Path, Path]:
 def submit(path: Path, folder: Path) -> None:
     """Launch the registration with the toy as its training, and wait."""
     specs = registered_specs(verified_registration(path), entry="toy:run")
-    launch(specs, folder, choice=ExecutorChoice(), preset=Preset(kind="local"))
+    launch(specs, folder, Placing(ExecutorChoice(), Preset(kind="local")))
     wait_for(folder)
 
 
