@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from forecast.fitted import Fit
     from forecast.records import Run, Target
     from prereg.log import Log
-    from prereg.registering import Terms
     from prereg.statement import Registration
+    from prereg.terms import Terms
 
 __all__ = ["add_to", "log_of"]
 
@@ -32,13 +32,18 @@ def register_command(
     fit_file: Annotated[Path, typer.Argument(metavar="FIT", help="A fit that `fit --out` wrote.")],
     targets: Annotated[Path, typer.Argument(help="Targets: a JSON list, or TOML with [[targets]].")],
     log: Annotated[Path, typer.Option("--log", help="The log's folder; a new one is started.")],
-    claim: Annotated[str, typer.Option("--claim", help="The claim in one sentence.")],
+    claim: Annotated[str | None, typer.Option("--claim", help="The claim in one sentence.")] = None,
+    terms: Annotated[
+        Path | None, typer.Option("--terms", help="TOML with claim, rules, access ...; options come before it.")
+    ] = None,
     key: Annotated[
         Path | None, typer.Option("--key", help="Your SSH key: the private file, or with an agent the .pub file.")
     ] = None,
     author: Annotated[str | None, typer.Option("--author", help="Who signs; only for a new log.")] = None,
     refuted_by: Annotated[str | None, typer.Option("--refuted-by", help="What would refute the claim.")] = None,
-    access: Annotated[str, typer.Option("--access", help="What you have seen: none, pilot or outcomes.")] = "none",
+    access: Annotated[
+        str | None, typer.Option("--access", help="What you have seen: none, pilot or outcomes; default none.")
+    ] = None,
     seen: Annotated[list[str] | None, typer.Option("--seen", help="A target or pilot already seen; repeat.")] = None,
     deadline: Annotated[
         str | None, typer.Option("--deadline", help=f"Day (UTC) to be resolved by; default in {DAYS} days.")
@@ -52,8 +57,10 @@ def register_command(
     known: Annotated[
         list[Path] | None, typer.Option("--known", help="Runs that exist; targets among them are refused; repeat.")
     ] = None,
-    delta: Annotated[float, typer.Option("--delta", help="Margin in units of seed noise; 1 is worth a rerun.")] = 1.0,
-    alpha: Annotated[float, typer.Option("--alpha", help="Level of the primary test.")] = 0.05,
+    delta: Annotated[
+        float | None, typer.Option("--delta", help="Margin in units of seed noise; default 1, worth a rerun.")
+    ] = None,
+    alpha: Annotated[float | None, typer.Option("--alpha", help="Level of the primary test; default 0.05.")] = None,
     code_hash: Annotated[
         str | None, typer.Option("--code-hash", help="Hash of the code that will run; default this code.")
     ] = None,
@@ -70,9 +77,13 @@ def register_command(
     """Write and sign what a fit forecasts of targets that have not been run."""
     from prereg.registering import body_of, read_targets
 
-    terms = _terms(claim, deadline, refuted_by, access, seen, exclude, exploratory, delta, alpha, code_hash, lock_hash)
+    options: dict[str, Any] = {"claim": claim, "deadline": deadline, "refuted_by": refuted_by}
+    options |= {"delta": delta, "alpha": alpha, "exploratory": exploratory}
+    options |= {"code_hash": code_hash, "lock_hash": lock_hash, "exclusions": _rules(exclude)}
+    options |= {"access": {"level": access or "none", "seen": seen or []} if access or seen else None}
+    decided = _decided(terms, options)
     wanted, quantities = read_targets(targets)
-    statement = _statement(fit_file, wanted, quantities, terms, known or [])
+    statement = _statement(fit_file, wanted, quantities, decided, known or [])
     body = body_of(statement)
     if dry_run:
         show_record(body, as_json=True)
@@ -124,63 +135,30 @@ def log_of(folder: Path, author: str | None, key: Path) -> Log:
     return Log.create(folder, author=author, key=key)
 
 
-def _terms(
-    claim: str,
-    deadline: str | None,
-    refuted_by: str | None,
-    access: str,
-    seen: list[str] | None,
-    exclude: list[str] | None,
-    exploratory: list[str] | None,
-    delta: float,
-    alpha: float,
-    code_hash: str | None,
-    lock_hash: str | None,
-) -> Terms:
+def _rules(exclude: list[str] | None) -> list[dict[str, str]] | None:
+    pairs = [text.partition("=") for text in exclude or []]
+    if any(not rule for _, _, rule in pairs):
+        raise ForecastError(f"--exclude takes ID=RULE, got {exclude}")
+    return [{"id": name, "rule": rule} for name, _, rule in pairs] or None
+
+
+def _decided(file: Path | None, options: dict[str, Any]) -> Terms:
+    """The terms; a deadline and the hashes of this code where none are given."""
     from datetime import UTC, datetime, timedelta
 
-    from pydantic import ValidationError
-
-    from forecast.code import code_hash as hash_of_code
-    from forecast.code import own_root
+    from forecast.code import code_hash, own_root
     from forecast.files import sha256_hex
-    from prereg.registering import Terms
-    from prereg.statement import Access, ExclusionRule
+    from prereg.terms import read_terms
 
+    later = (datetime.now(UTC).date() + timedelta(days=DAYS)).isoformat()
+    terms = read_terms(file, options, {"deadline": later})
     root = own_root()
     lock = root / "constraints.txt"
-    if code_hash is None:
-        code_hash, lock_hash = (
-            hash_of_code(root),
-            lock_hash or (sha256_hex(lock.read_bytes()) if lock.is_file() else None),
-        )
-    day = deadline or (datetime.now(UTC).date() + timedelta(days=DAYS)).isoformat()
-    pairs = [text.partition("=") for text in exclude or []]
-    try:
-        rules = tuple(ExclusionRule(id=name, rule=rule) for name, _, rule in pairs)
-        seen_before = Access.model_validate({"level": access, "seen": seen or []})
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise ForecastError(
-            f"--access takes none, pilot or outcomes; --exclude ID=RULE: {where}: {first['msg']}"
-        ) from error
-    terms = Terms(
-        claim=claim,
-        deadline=day,
-        access=seen_before,
-        exclusions=rules,
-        exploratory=tuple(exploratory or ()),
-        delta=delta,
-        alpha=alpha,
-        code_hash=code_hash,
-        lock_hash=lock_hash,
-    )
-    if refuted_by is None:
-        return terms
-    from dataclasses import replace
-
-    return replace(terms, refuted_by=refuted_by)
+    found: dict[str, Any] = {}
+    if terms.code_hash is None:
+        found["code_hash"] = code_hash(root)
+        found["lock_hash"] = terms.lock_hash or (sha256_hex(lock.read_bytes()) if lock.is_file() else None)
+    return terms.model_copy(update=found)
 
 
 def _statement(

@@ -6,7 +6,6 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,6 @@ from forecast.fitted import Fit
 from forecast.records import LEVELS, Prediction, Run, Target
 from prereg.entry import parse_strictly
 from prereg.statement import (
-    Access,
-    ExclusionRule,
     FitClaim,
     LaunchClaim,
     MetricClaim,
@@ -33,30 +30,13 @@ from prereg.statement import (
     Rules,
     TargetClaim,
 )
+from prereg.terms import Terms
 
-__all__ = ["Terms", "body_of", "forecast_targets", "power_of", "read_targets", "refuse_known_targets", "state"]
+__all__ = ["body_of", "forecast_targets", "power_of", "read_targets", "refuse_known_targets", "state"]
 
 Array = npt.NDArray[np.float64]
 CENTRAL_95 = 2 * 1.959963984540054
 LARGEST_RANK = 12
-
-
-@dataclass(frozen=True)
-class Terms:
-    """What a person decides, beside what the fit says. deadline: the day, UTC, as YYYY-MM-DD."""
-
-    claim: str
-    deadline: str
-    refuted_by: str = "the primary test says WORSE THAN SEED NOISE, or a registered baseline passes it as well"
-    access: Access = field(default_factory=lambda: Access(level="none"))
-    exclusions: tuple[ExclusionRule, ...] = ()
-    exploratory: tuple[str, ...] = ()
-    delta: float = 1.0
-    alpha: float = 0.05
-    code_hash: str | None = None
-    lock_hash: str | None = None
-    evaluation_code_hash: str | None = None
-    job_name: str = "pc-{digest16}-{target}-{replicate}"
 
 
 def read_targets(path: Path | str) -> tuple[list[Target], dict[str, str]]:
@@ -178,7 +158,9 @@ def state(
                 for name, points in baselines.items()
             },
             rules=Rules(
-                exclusions=terms.exclusions, deadline=terms.deadline, primary=primary, exploratory=terms.exploratory
+                primary=primary,
+                **terms.given("deadline", "exclusions", "exploratory", "looks", "requeue", "divergence"),
+                **terms.given("missing_runs", "multiplicity", "secondary"),
             ),
             launch=LaunchClaim(code_hash=terms.code_hash, job_name=terms.job_name),
             power=power_of(replicates, primary, fit.noise.degrees_of_freedom, rng),
@@ -223,7 +205,7 @@ def _metric(fit: Fit, terms: Terms) -> MetricClaim:
         lower=metric.lower,
         upper=metric.upper,
         items_hash=metric.items_hash,
-        evaluation_code_hash=terms.evaluation_code_hash,
+        **terms.given("checkpoint_rule", "preprocessing", "evaluation_code_hash"),
     )
 
 

@@ -23,12 +23,13 @@ from prereg.check import check
 from prereg.entry import encode, read_entry
 from prereg.log import Log, signature_path
 from prereg.order import read_sacct
-from prereg.registering import Terms, body_of, forecast_targets, refuse_known_targets, state
+from prereg.registering import body_of, forecast_targets, refuse_known_targets, state
 from prereg.resolving import resolve
 from prereg.seeds import derived_seed
 from prereg.signature import public_key_of, sign
 from prereg.stamping import stamp, token_files
 from prereg.statement import find_registration
+from prereg.terms import Terms
 from prereg.time import Authority
 from prereg.verify import verify_log
 

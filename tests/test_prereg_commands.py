@@ -11,6 +11,7 @@ from local_authority import make_authority, serving
 from registration_cases import make_key
 from worlds_of_runs import hill_truth, run, simulated_runs
 
+from forecast.code import code_hash, own_root
 from forecast.fitting import fit
 from forecast.ledger import append_runs
 from prereg.log import Log
@@ -131,7 +132,7 @@ def test_without_a_terminal_or_yes_nothing_is_signed(place, capsys):
     ("words", "message"),
     [
         (["--deadline", "soon"], "deadline"),
-        (["--access", "some"], "none, pilot or outcomes"),
+        (["--access", "some"], "access.level"),
         (["--exclude", "no rule"], "ID=RULE"),
         (["--known", "data.jsonl", "--delta", "-1"], "delta"),
         (["--code-hash", "xyz"], "code_hash"),
@@ -145,6 +146,34 @@ def test_bad_words_are_refused_before_anything_is_written(place, capsys, words, 
     assert code == 2
     assert message in err
     assert not list(Path("log").glob("*.json"))
+
+
+def test_terms_come_from_a_file_and_options_before_it(place, capsys):
+    (place / "terms.toml").write_text(
+        """claim = "from the file"
+        deadline = "2999-01-01"
+        looks = 2
+        divergence = "a diverged run is counted as a failure of the law"
+        preprocessing = "none"
+        exploratory = ["trend in g"]
+        access = { level = "pilot", seen = ["glyphs-pilot"] }
+        [[exclusions]]
+        id = "disk-full"
+        rule = "the disk was full"
+        """
+    )
+    words = ["register", "fit.json", "targets.json", "--log", "log", "--terms", "terms.toml", "--dry-run"]
+    body = json.loads(said(capsys, *words)[1])
+    other = json.loads(said(capsys, *words, "--claim", "from the option")[1])
+
+    assert (body["claim"], other["claim"]) == ("from the file", "from the option")
+    assert body["rules"]["looks"] == 2
+    assert body["rules"]["exclusions"] == [{"id": "disk-full", "rule": "the disk was full"}]
+    assert body["metric"]["preprocessing"] == "none"
+    assert body["access"] == {"level": "pilot", "seen": ["glyphs-pilot"]}
+    assert body["launch"]["code_hash"] == code_hash(own_root())
+    (place / "terms.toml").write_text("clame = 1")
+    assert said(capsys, *words)[0] == 2
 
 
 def test_an_empty_list_of_targets_and_one_with_outcomes_are_refused(place, capsys):
