@@ -17,6 +17,7 @@ sys.path.insert(0, str(HERE.parent))
 
 from launching import Place  # noqa: E402
 
+EXECUTOR = "[executor]\npreset = 'test'\n[presets.test]\ntime_min = 5\nmemory_gb = 2\nsignal_delay_s = 30\n"
 NEEDED = ("slurmctld", "slurmd", "sbatch", "slurmdbd", "mariadbd")
 
 
@@ -80,7 +81,7 @@ def place(tmp_path: Path, cluster: Cluster) -> Iterator[Place]:
     """A folder with the toy, whose study runs on the cluster; its jobs are cancelled afterwards."""
     del cluster
     place = Place(tmp_path)
-    place.executor = "[executor]\npreset = 'test'\n[presets.test]\ntime_min = 5\nmemory_gb = 2\nsignal_delay_s = 30\n"
+    place.executor = EXECUTOR
     yield place
     place.go.touch()
     subprocess.run(["scancel", "-u", str(os.getuid())], timeout=60, check=False)

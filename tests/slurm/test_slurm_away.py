@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -106,14 +108,20 @@ def test_an_older_job_of_another_name_is_never_taken_for_ours(place: Place, clus
     assert {("pc-other", 0), ("pc-other", 1)} == set(query(["pc-other"]))
 
 
-def test_a_launcher_killed_at_any_moment_leaves_every_run_to_be_done_once(place: Place, cluster: Cluster) -> None:
+@pytest.mark.parametrize("kills", [5, pytest.param(50, marks=pytest.mark.slow)])
+def test_a_launcher_killed_at_random_moments_leaves_every_run_to_be_done_once(
+    place: Place, cluster: Cluster, kills: int
+) -> None:
     place.write("[grid]\nn_samples = [1, 2, 3, 4]")
     command = place.command("launch", place.study, "--folder", place.folder)
-    for tenth in (4, 6, 8, 9, 10, 11, 12):
+    began = time.monotonic()
+    place.launch("--dry-run")
+    usual, moments = time.monotonic() - began, random.Random(kills)
+    for _ in range(kills):
         launcher = subprocess.Popen(
             command, env=place.environment, cwd=place.work, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        timer = threading.Timer(tenth / 10, launcher.send_signal, [signal.SIGKILL])
+        timer = threading.Timer(usual * moments.uniform(0.5, 2.5), launcher.send_signal, [signal.SIGKILL])
         timer.start()
         launcher.wait()
         timer.cancel()
