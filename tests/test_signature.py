@@ -1,11 +1,15 @@
 """Signatures, with ssh-keygen as the oracle."""
 
+import base64
+import hashlib
 import os
 import re
 import signal
+import struct
 import subprocess
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from registration_cases import make_key
 
 from forecast.errors import CheckFailed, ForecastError
@@ -120,3 +124,30 @@ def test_allowed_signers_names_the_key_the_principal_and_the_time(tmp_path):
     assert said("Zoë 🦊", "20261231000000") is None
     assert said("Zoë", "20261231000000") is not None
     assert "expired" in said("Zoë 🦊", "20270102000000")
+
+
+def security_key_signature(data, *, flags=1):
+    """What a hardware key would give, made in software: PROTOCOL.u2f over PROTOCOL.sshsig."""
+    private = Ed25519PrivateKey.generate()
+    kind, application = b"sk-ssh-ed25519@openssh.com", b"ssh:"
+
+    def text(value):
+        return struct.pack(">I", len(value)) + value
+
+    blob = text(kind) + text(private.public_key().public_bytes_raw()) + text(application)
+    head = text(NAMESPACE.encode()) + text(b"") + text(b"sha512")
+    message = b"SSHSIG" + head + text(hashlib.sha512(data).digest())
+    touch = struct.pack(">BI", flags, 7)
+    signed = private.sign(hashlib.sha256(application).digest() + touch + hashlib.sha256(message).digest())
+    wire = b"SSHSIG" + struct.pack(">I", 1) + text(blob) + head + text(text(kind) + text(signed) + touch)
+    lines = base64.b64encode(wire).decode()
+    body = "\n".join(lines[i : i + 70] for i in range(0, len(lines), 70))
+    return f"-----BEGIN SSH SIGNATURE-----\n{body}\n-----END SSH SIGNATURE-----\n".encode()
+
+
+def test_a_hardware_keys_signature_is_verified_by_ssh_keygen():
+    armoured = security_key_signature(DATA)
+
+    assert verify_signature(DATA, armoured).kind == "sk-ssh-ed25519@openssh.com"
+    with pytest.raises(CheckFailed, match="does not match"):
+        verify_signature(DATA + b" ", armoured)
