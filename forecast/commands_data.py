@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 __all__ = ["add_to"]
 
 
+_FILE_HELP = (
+    "CSV, TSV, JSONL, Parquet, DuckDB, SQLite, a ledger; a folder of MLflow, wandb, Hydra or TensorBoard; "
+    "or a quoted pattern of JSON files."
+)
+
+
 def add_to(app: typer.Typer) -> None:
     """Register `import` and `runs` on `app`."""
     app.command("import")(import_command)
@@ -25,7 +31,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def import_command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A table of runs: CSV or TSV.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help=_FILE_HELP)],
     ledger: Annotated[Path, typer.Option("--ledger", help="The ledger to append to; made where missing.")],
     mapping: Annotated[
         list[str] | None,
@@ -49,6 +55,8 @@ def import_command(
     lower_is_better: Annotated[
         list[str] | None, typer.Option("--lower-is-better", help="A metric of which less is better, e.g. a loss.")
     ] = None,
+    table: Annotated[str | None, typer.Option("--table", help="Which table of a database.")] = None,
+    tag: Annotated[str | None, typer.Option("--tag", help="Which scalar of TensorBoard logs.")] = None,
     study: Annotated[str | None, typer.Option("--study", help="The study that all rows belong to.")] = None,
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Leave out and list rows that break a rule; otherwise all or nothing.")
@@ -61,6 +69,7 @@ def import_command(
     from forecast.importing.columns import Choices
     from forecast.importing.importer import columns_of, import_file
     from forecast.importing.opening import open_table
+    from forecast.importing.own import own_runs
 
     choices = Choices(
         mapping=_pairs(mapping, "--map NAME=COLUMN"),
@@ -71,9 +80,11 @@ def import_command(
         bounds=_bounds(bounds),
         lower_is_better=frozenset(lower_is_better or ()),
         study=study,
+        table=table,
+        tag=tag,
     )
-    columns = columns_of(open_table(file), choices)
-    if not as_json:
+    columns = [] if own_runs(file) is not None else columns_of(open_table(file, choices), choices)
+    if columns and not as_json:
         _show_columns(columns, file)
     guessed = any(column.guessed for column in columns)
     if guessed and not yes and not as_json and sys.stdin.isatty():

@@ -12,12 +12,12 @@ __all__ = ["read_runs"]
 
 
 def read_runs(path: Path | str) -> list[Run]:
-    """The runs at `path`: a ledger (.jsonl), a store (.duckdb), or a file that `platocast import` reads.
+    """The runs at `path`: a ledger (.jsonl), a store (.duckdb), or a file or folder that `platocast import` reads.
 
     Raises ForecastError where nothing is there, where no run is in it, or where a row breaks a rule.
     """
     path = Path(path)
-    if not path.exists():
+    if not path.exists() and "*" not in str(path):
         raise ForecastError(f"{path} does not exist; give a ledger (.jsonl), a store (.duckdb) or a table (.csv)")
     suffix = path.suffix.lower()
     if suffix == ".jsonl":

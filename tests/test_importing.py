@@ -272,7 +272,7 @@ def test_read_runs_takes_a_table_as_it_is(place):
 
 
 CELLS = st.one_of(
-    st.sampled_from(["", "0", "1", "0.5", "-1", "nan", "1e400", "1e308", "007", "+.5", "5.", "1_0", "½", " 3 ", "true"]),
+    st.sampled_from(["", "0", "1", "0.5", "-1", "nan", "1e400", "1e308", "007", "+.5", "5.", "1_0", "½", "true"]),
     st.floats().map(repr),
     st.integers().map(str),
     st.text(st.characters(codec="utf-8", exclude_characters="\r\n\x00"), max_size=6),
@@ -284,9 +284,11 @@ CELLS = st.one_of(
 def test_every_row_that_the_rules_pass_is_a_valid_run(cells):
     from forecast.importing.columns import assign
     from forecast.importing.rows import BadRow, RowMaker
+    from forecast.importing.table import Table
 
     names = ("run_id", "g", "samples", "seed", "width", "val/a")
-    maker = RowMaker(assign("t", names, [["a", "0", "1", "1", "1", "0.5"]], Choices()), Choices(), "t.csv")
+    columns = assign(Table("t", names, lambda: iter(())), [["a", "0", "1", "1", "1", "0.5"]], Choices())
+    maker = RowMaker(columns, Choices(), "t.csv")
     try:
         run_id, line = maker.line(2, cells)
     except BadRow:

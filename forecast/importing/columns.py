@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from forecast.errors import ForecastError
-from forecast.importing.table import Cell
+from forecast.importing.table import Cell, Hint, Table
 from forecast.records import Counters
 
 __all__ = ["Choices", "Column", "Role", "assign"]
@@ -62,6 +62,7 @@ class Choices:
 
     mapping: name in a run -> column. metrics: columns that are outcomes. ignore: columns left out.
     units: name -> percent, log10 or plain. chance, bounds, lower_is_better: per metric.
+    table: of a database; tag: of TensorBoard logs.
     """
 
     mapping: Mapping[str, str] = field(default_factory=dict)
@@ -72,14 +73,17 @@ class Choices:
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     lower_is_better: Collection[str] = ()
     study: str | None = None
+    table: str | None = None
+    tag: str | None = None
 
 
-def assign(source: str, columns: Sequence[str], sample: Sequence[Sequence[Cell]], choices: Choices) -> list[Column]:
+def assign(table: Table, sample: Sequence[Sequence[Cell]], choices: Choices) -> list[Column]:
     """Each column's meaning, in the table's order.
 
     sample: some rows, to tell numbers from text. Raises ForecastError for columns that are not there,
     and where no outcome or no setting is left.
     """
+    source, columns = table.source, table.columns
     _refuse_absent(source, columns, choices)
     said: dict[str, tuple[Role, str]] = {column: ("ignored", column) for column in choices.ignore}
     said |= {column: ("metric", column) for column in choices.metrics}
@@ -92,7 +96,7 @@ def assign(source: str, columns: Sequence[str], sample: Sequence[Sequence[Cell]]
             found.append(Column(column, *said[column], guessed=False))
             continue
         numeric = _numeric([row[index] for row in sample if index < len(row)])
-        role, name = _guess(column, known.get(column), numeric)
+        role, name = _guess(column, known.get(column), numeric, table.hints.get(column))
         if role == "metric" and choices.metrics:
             role = "ignored"
         found.append(Column(column, role, name, guessed=True))
@@ -100,9 +104,11 @@ def assign(source: str, columns: Sequence[str], sample: Sequence[Sequence[Cell]]
     return found
 
 
-def _guess(column: str, known: str | None, numeric: bool) -> tuple[Role, str]:
-    if known is not None:
+def _guess(column: str, known: str | None, numeric: bool, hint: Hint | None) -> tuple[Role, str]:
+    if known is not None and hint != "metric":
         return _FIXED.get(known, "setting"), known
+    if hint is not None:
+        return ("ignored" if hint == "metric" and not numeric else hint), column
     plain = _plain(column)
     if not plain or plain in _BOOKKEEPING or plain.startswith("unnamed:"):
         return "ignored", column

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -11,6 +11,7 @@ from pathlib import Path
 from forecast.errors import BadRows, ForecastError
 from forecast.importing.columns import Choices, Column, assign
 from forecast.importing.opening import open_table
+from forecast.importing.own import own_runs
 from forecast.importing.rows import BadRow, RowMaker
 from forecast.importing.table import Table
 from forecast.ledger import Conflict, LedgerAppend
@@ -45,7 +46,7 @@ def columns_of(table: Table, choices: Choices) -> list[Column]:
     sample = [cells for _, cells in islice(table.rows(), _SAMPLE)]
     if not sample:
         raise ForecastError(f"{table.source} has a header and no row; give a file with at least one run")
-    return assign(table.source, table.columns, sample, choices)
+    return assign(table, sample, choices)
 
 
 def import_file(
@@ -62,7 +63,10 @@ def import_file(
     skip_bad: leave such rows out and list them instead.
     """
     choices = choices or Choices()
-    table = open_table(Path(path))
+    own = own_runs(Path(path))
+    if own is not None:
+        return _merge(own, str(path), ledger, skip_bad)
+    table = open_table(Path(path), choices)
     columns = columns_of(table, choices)
     with LedgerAppend(ledger) as book:
         result = _import(table, columns, choices, book, skip_bad, progress)
@@ -76,7 +80,10 @@ def import_file(
 def runs_from(path: Path | str, choices: Choices | None = None) -> list[Run]:
     """The runs in the foreign file at `path`, without a ledger. Raises BadRows."""
     choices = choices or Choices()
-    table = open_table(Path(path))
+    own = own_runs(Path(path))
+    if own is not None:
+        return _own(own, str(path))
+    table = open_table(Path(path), choices)
     maker = RowMaker(columns_of(table, choices), choices, table.source)
     runs: dict[str, Run] = {}
     problems: list[str] = []
@@ -92,6 +99,35 @@ def runs_from(path: Path | str, choices: Choices | None = None) -> list[Run]:
     if problems:
         raise BadRows(table.source, problems)
     return list(runs.values())
+
+
+def _own(runs: Iterable[tuple[str, Run | str]], source: str) -> list[Run]:
+    found = [run for _, run in runs]
+    problems = [run for run in found if isinstance(run, str)]
+    if problems:
+        raise BadRows(source, problems)
+    return [run for run in found if isinstance(run, Run)]
+
+
+def _merge(runs: Iterable[tuple[str, Run | str]], source: str, ledger: Path | str, skip_bad: bool) -> Imported:
+    """Append runs that are ours already, as they are."""
+    result = Imported([])
+    with LedgerAppend(ledger) as book:
+        for place, run in runs:
+            result.rows += 1
+            try:
+                if isinstance(run, str):
+                    result.left.append(run)
+                elif book.add(run):
+                    result.added += 1
+                else:
+                    result.known += 1
+            except Conflict as error:
+                result.left.append(f"{place}: {error}")
+        result.left_out = len(result.left)
+        if result.left and not skip_bad:
+            raise BadRows(source, result.left)
+    return result
 
 
 def _import(

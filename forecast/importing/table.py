@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
 
-__all__ = ["Cell", "Table"]
+__all__ = ["Cell", "Hint", "Table"]
 
 Cell = str | int | float | bool | None
+Hint = Literal["setting", "metric"]
 
 
 @dataclass(frozen=True)
@@ -18,8 +20,10 @@ class Table:
     columns: their names, each once.
     rows: gives an iterator of (row number, cells); text formats count lines of the file, so that the header
     is row 1; others count rows from 1.
+    hints: what the format itself says of a column, e.g. that MLflow keeps it as a metric.
     """
 
     source: str
     columns: tuple[str, ...]
     rows: Callable[[], Iterator[tuple[int, Sequence[Cell]]]]
+    hints: Mapping[str, Hint] = field(default_factory=dict)
