@@ -82,6 +82,8 @@ def register_command(
     options |= {"code_hash": code_hash, "lock_hash": lock_hash, "exclusions": _rules(exclude)}
     options |= {"access": {"level": access or "none", "seen": seen or []} if access or seen else None}
     decided = _decided(terms, options)
+    if not known:
+        note("whether targets have outcomes already was not examined; name the runs that exist with --known")
     wanted, quantities = read_targets(targets)
     statement = _statement(fit_file, wanted, quantities, decided, known or [])
     body = body_of(statement)

@@ -7,6 +7,7 @@ import binascii
 import hashlib
 import struct
 import subprocess
+import sys
 import tempfile
 from dataclasses import dataclass
 from functools import lru_cache
@@ -73,6 +74,9 @@ class _Signature:
 def sign(data: bytes, key: Path) -> bytes:
     """The armoured SSHSIG over `data` by `key`, a private key file or, with an agent, its .pub file."""
     _refuse_missing(key)
+    beside = key if key.suffix == ".pub" else key.with_name(key.name + ".pub")
+    if beside.is_file() and beside.read_bytes().startswith(b"sk-"):
+        sys.stderr.write("touch your security key if it blinks\n")
     command = ["ssh-keygen", "-Y", "sign", "-n", NAMESPACE, "-f", str(key.absolute())]
     done = _ssh_keygen(command, data)
     if done.returncode != 0 or _BEGIN not in done.stdout:

@@ -254,6 +254,24 @@ def test_entry_dropped(case):
     assert "MISSING entry 3" in failures(case.verify())
 
 
+def test_two_entries_with_one_number(case):
+    for suffix in ("", ".sig"):
+        shutil.copy(case.log / f"0005-resolve.json{suffix}", case.log / f"0005-amend.json{suffix}")
+    texts = failures(case.verify())
+
+    assert "TAMPERED: two entries have the number 5" in texts
+    assert any("states number 5 and kind resolve, its name says 0005-amend.json" in text for text in texts)
+
+
+def test_an_entry_before_the_key_or_a_first_key_that_did_not_sign(case, tmp_path):
+    other = public_key_of(make_key(tmp_path / "other")).line
+    rewrite_from(case, 1, lambda entry: changed(entry, body={"action": "open", "public_key": other}))
+    assert any("entry 1: signed by SHA256" in text for text in failures(case.verify(head=None)))
+
+    rewrite_from(case, 1, lambda entry: changed(entry, body={"action": "open", "public_key": "none"}))
+    assert any("does not begin with its key" in text for text in failures(case.verify(head=None)))
+
+
 def test_tail_cut(case):
     for name in list(case.log.iterdir()):
         if name.name[:4] in ("0005", "0006"):
