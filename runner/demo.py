@@ -30,7 +30,7 @@ def run_demo(folder: Path, *, jobs: int) -> Path:
     ledger, store, log = folder / "runs.jsonl", folder / "runs.duckdb", folder / "log"
     fit, targets, check, page = (folder / name for name in ("fit.json", "targets.json", "check.json", "index.html"))
     entry, key = log / "0002-register.json", folder / "demo-key"
-    pilot, study = content_path("runs/glyphs-pilot.jsonl"), content_path("studies/glyphs-demo.toml")
+    pilot, study = content_path("runs/glyphs-quick.jsonl"), content_path("studies/glyphs-demo.toml")
     signers = folder / "allowed_signers"
     steps: list[tuple[str, list[Sequence[str | Path]]]] = [
         (
