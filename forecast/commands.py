@@ -6,6 +6,7 @@ import typer
 
 import forecast.commands_data
 import forecast.commands_fit
+import forecast.commands_plan
 import forecast.commands_report
 
 __all__ = ["add_to"]
@@ -15,4 +16,5 @@ def add_to(app: typer.Typer) -> None:
     """Register this package's commands on `app`."""
     forecast.commands_data.add_to(app)
     forecast.commands_fit.add_to(app)
+    forecast.commands_plan.add_to(app)
     forecast.commands_report.add_to(app)

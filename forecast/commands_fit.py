@@ -208,6 +208,8 @@ def _print_fit(fitted: Fit) -> None:
     typer.echo("")
     for reason in fitted.reasons:
         typer.echo(reason)
+    if fitted.mechanism is not None:
+        typer.echo(fitted.mechanism.sentence)
     for warning in fitted.warnings:
         typer.echo(f"warning: {warning}")
 

@@ -16,7 +16,7 @@ from forecast.laws.links import LinkName
 from forecast.noise import Noise
 from forecast.records import Frozen, Metric, Record, Sha256
 
-__all__ = ["Candidate", "Coverage", "DesignMean", "Estimate", "Fit", "LackOfFit", "LawFit"]
+__all__ = ["Candidate", "Coverage", "DesignMean", "Estimate", "Fit", "LackOfFit", "LawFit", "Mechanism"]
 
 Array = npt.NDArray[np.float64]
 Numbers = Annotated[dict[str, FiniteFloat], *Frozen]
@@ -143,6 +143,19 @@ class Coverage(Record):
     worlds: int
 
 
+class Mechanism(Record):
+    """Two F tests against the law in which g does both: that it only shifts, and that it only sets the ceiling.
+
+    verdict: "shift" or "ceiling" where the other is rejected, "both" where each alone is, else "undecided".
+    """
+
+    verdict: Literal["shift", "ceiling", "both", "undecided"]
+    p_shift: FiniteFloat
+    p_ceiling: FiniteFloat
+    degrees_of_freedom: int
+    sentence: str
+
+
 class DesignMean(Record):
     """One design of the data: its columns, mean outcome, mean on the link's scale, and number of runs."""
 
@@ -175,6 +188,7 @@ class Fit(Record):
     warnings: tuple[str, ...]
     designs: tuple[DesignMean, ...]
     calibration: tuple[Coverage, ...] = ()
+    mechanism: Mechanism | None = None
     data_hash: Sha256
     run_ids: tuple[str, ...]
     design_hashes: tuple[Sha256, ...]

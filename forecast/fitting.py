@@ -18,6 +18,7 @@ from forecast.estimation import Fitted, component_of, fit_law
 from forecast.fitted import DesignMean, Fit
 from forecast.intervals import METHODS
 from forecast.laws.links import LINKS, LinkName
+from forecast.mechanism import mechanism_of
 from forecast.noise import Noise, seed_noise
 from forecast.records import Run
 from forecast.remarks import reasons_of, warnings_of
@@ -142,6 +143,7 @@ def _fit(
         noise=noise,
         candidates=rows,
         reasons=reasons_of(best.law.name, rows, tests, [f.name for f in folds], options.law != "auto"),
+        mechanism=mechanism_of(data, noise, loss, rng) if options.law == "auto" else None,
         warnings=(
             *data.remarks,
             *warnings_of(best, components, rows, noise, data),

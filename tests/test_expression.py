@@ -87,3 +87,15 @@ def test_linear_parameters_are_found():
     assert expression.linear_in(("A", "B", "beta", "C")) == ("A", "B")
     assert expression.linear_in(("beta",)) == ()
     assert expression.linear_in(("C", "B", "A")) == ("C", "B")
+
+
+def test_the_decay_of_repeated_data_has_no_fake_optimum():
+    """For a huge half-life R* (1 - exp(-x/R*)) R* is x; coded naively it is 0, flat, and so an optimum."""
+    names = {"x": 3.0, "rd": 1e17}
+    naive, shipped = (
+        parse(text).value_and_gradient(names, ("x",)) for text in ("rd*(1-exp(-x/rd))", "-rd*expm1(-x/rd)")
+    )
+
+    assert 0.0 == float(naive[0])
+    assert pytest.approx(3.0) == float(shipped[0])
+    assert pytest.approx(1.0) == float(shipped[1][0])

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from forecast.laws.expression import names_in
 from forecast.laws.law import Law, Parameter, Scale
 
-__all__ = ["ALIGNMENT", "NULLS", "SIZE_ONLY"]
+__all__ = ["ALIGNMENT", "NULLS", "SIZE_ONLY", "shift_and_ceiling"]
 
 PAPER = "Balestriero & LeCun (2026), arXiv 2610.39302"
 EFFECTIVE = "n*(g + kappa*(1-g))"
@@ -122,6 +122,24 @@ def ceiling_exponential(scale: Scale) -> Law:
         Parameter("k", 0.0, 30.0, 0.1, 3.0),
         _size("n50", scale),
         _rate("b"),
+    )
+
+
+def shift_and_ceiling(scale: Scale) -> Law:
+    """L3 and L5 in one: g sets the ceiling a0 + rise (1-(1-g)^eta) and shifts the curve along log n."""
+    return _law(
+        "shift-and-ceiling",
+        f"c + (a0 + rise*(1-(1-g)**eta) - c)*sigmoid(b*(log({EFFECTIVE_CURVED})-log(n50)))",
+        "other",
+        "the law in which L3 and L5 are nested",
+        scale,
+        _level("a0", scale),
+        Parameter("rise", 0.0, max(scale.top - scale.floor, scale.span), 0.0, 2 * scale.span),
+        _rate("eta", 0.05, 20.0),
+        _size("n50", scale),
+        _rate("b"),
+        _kappa(),
+        _rate("gamma", 0.05, 20.0),
     )
 
 
