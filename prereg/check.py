@@ -258,6 +258,8 @@ def _headline(
     parts = []
     if any(finding.level == "failed" for finding in findings):
         parts.append("VERIFICATION FAILED:")
+    if any(finding.code == "withdrawn" for finding in findings):
+        parts.append("WITHDRAWN:")
     if used < expected:
         only_waiting = (
             missing == expected - used and not final and as_of <= date.fromisoformat(statement.rules.deadline)

@@ -85,7 +85,10 @@ def encode(entry: Entry) -> bytes:
         data = (text + "\n").encode("utf-8")
     except (ValueError, TypeError) as error:
         raise ForecastError(f"this {entry.kind} entry cannot be written as JSON: {error}") from error
-    read_entry(data)  # what we could not read back, we do not sign
+    try:
+        read_entry(data)  # what we could not read back, we do not sign
+    except CheckFailed as error:
+        raise ForecastError(f"this {entry.kind} entry cannot be written: {error}") from error
     return data
 
 

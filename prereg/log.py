@@ -65,7 +65,10 @@ class Log:
     def create(cls, folder: Path | str, *, author: str, key: Path | str) -> Log:
         """A new log whose first entry states its author and public key; ForecastError if one is there."""
         log = cls(folder)
-        log.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            log.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ForecastError(f"no log can be started at {folder}: {error.strerror}") from error
         with lock(log.folder):
             log._tidy()
             if log.names():

@@ -26,6 +26,8 @@ def publish(path: Path, data: bytes) -> None:
         _publish_unnamed(path, data)
     except FileExistsError as error:
         raise ForecastError(f"{path} exists already; an entry is never written twice") from error
+    except OSError as error:
+        raise ForecastError(f"{path} cannot be written: {error.strerror}") from error
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)

@@ -9,6 +9,7 @@ from registration_cases import METRIC, SIGMA, outcomes, registered, statement_bo
 from forecast.errors import ForecastError
 from forecast.records import Evaluation
 from prereg.check import Check, check
+from prereg.finding import Finding
 
 TODAY = date(2026, 12, 1)
 
@@ -209,6 +210,13 @@ def test_the_test_sets_own_error_is_apart_from_sigma(case):
 
     assert checked(registration, runs).item_error is None
     assert np.std(items, ddof=1) / 300**0.5 == pytest.approx(checked(registration, with_hits).item_error)
+
+
+def test_a_withdrawn_registration_is_named_in_the_headline(case):
+    registration, runs = case
+    note = Finding(level="warning", code="withdrawn", seq=2, text="registration 2 is withdrawn by entry 3")
+
+    assert checked(registration, runs, notes=[note]).headline == "WITHDRAWN: AS GOOD AS SEED NOISE"
 
 
 def test_a_check_reads_back_and_another_file_is_refused(case, tmp_path):

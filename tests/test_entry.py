@@ -56,8 +56,9 @@ def test_an_author_is_one_line(author):
 
 @pytest.mark.parametrize("body", [{"x": float("nan")}, {"x": 2**53 + 1}, {"x": {1, 2}}, {"x": "\ud800"}])
 def test_a_body_that_has_no_strict_json_is_not_written(body):
-    with pytest.raises(ForecastError):
+    with pytest.raises(ForecastError) as error:
         encode(entry(body=body))
+    assert error.value.exit_code == 2
 
 
 def test_a_field_too_many_or_too_few_is_refused():

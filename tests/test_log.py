@@ -150,6 +150,23 @@ def test_odd_paths_hold_a_log(tmp_path, name):
     assert len(list(Log(folder).entries())) == 2
 
 
+def test_a_disk_that_is_full_or_a_file_in_the_way_is_an_error_with_its_name(tmp_path, monkeypatch):
+    folder, key = new_log(tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ForecastError, match="no log can be started"):
+        Log.create(tmp_path / "file", author="A", key=key)
+
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(publishing, "_write_all", full)
+    with pytest.raises(ForecastError, match=r"0002-launch\.json\.sig cannot be written: No space left"):
+        Log(folder).append("launch", {}, key=key)
+    monkeypatch.undo()
+    assert [1] == [entry.seq for entry in Log(folder).entries()]
+    assert leftovers(folder) == []
+
+
 def test_an_entry_is_found_by_file_number_and_digest(tmp_path):
     folder, key = new_log(tmp_path)
     written = Log(folder).append("launch", {}, key=key)
