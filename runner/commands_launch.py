@@ -50,6 +50,10 @@ def launch_command(
         Path | None, typer.Option("--history", help="A ledger whose finished runs tell how long runs take.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be launched; submit nothing.")] = False,
+    presets: Annotated[
+        Path | None,
+        typer.Option("--presets", help="For a registration: a study file whose [executor], [presets], entry to use."),
+    ] = None,
     key: Annotated[
         Path | None, typer.Option("--key", help="SSH key of the registration's log: signs a `launch` entry.")
     ] = None,
@@ -64,7 +68,9 @@ def launch_command(
     from runner.launch import Placing, launch, plan
     from runner.request import read_request
 
-    request = read_request(what, executor=executor, jobs=jobs, threads=threads, runs_per_job=runs_per_job)
+    request = read_request(
+        what, executor=executor, jobs=jobs, threads=threads, runs_per_job=runs_per_job, presets=presets
+    )
     request.check(key=key, other_code=other_code)
     specs = choose(request.specs, only or [], shuffle)
     place = Placing(request.choice, request.preset, limit=limit, keep_order=shuffle is not None)

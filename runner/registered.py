@@ -90,7 +90,7 @@ def _body(folder: Path, submission: Path, record: dict[str, Any]) -> dict[str, A
         "code_hash": lists[0]["code_hash"],
         "lock_hash": lists[0]["lock_hash"],
         "executor": record["executor"],
-        "job_ids": [job["job_id"] for job in record["jobs"]],
+        "job_ids": [job["job_id"] for job in record.get("arrays") or record["jobs"]],
         "submitted": lists[0]["submitted"],
     }
 

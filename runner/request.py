@@ -11,7 +11,7 @@ import pydantic
 from forecast.console import note
 from forecast.errors import ForecastError
 from runner.presets import ExecutorChoice, Preset
-from runner.spec import JobSpec
+from runner.spec import ENTRY, JobSpec
 from runner.study import load_study
 
 if TYPE_CHECKING:
@@ -56,14 +56,25 @@ class Request:
 
 
 def read_request(
-    what: Path, *, executor: str | None, jobs: int | None, threads: int | None, runs_per_job: str
+    what: Path,
+    *,
+    executor: str | None = None,
+    jobs: int | None = None,
+    threads: int | None = None,
+    runs_per_job: str = "auto",
+    presets: Path | None = None,
 ) -> Request:
-    """Read a study file or a registration (verified first); options override the study's [executor]."""
+    """Read a study file or a registration (verified first); options override the study's [executor].
+
+    presets: a study file whose [executor] and [presets] a registration's runs use.
+    """
     given: dict[str, Any] = {"preset": executor, "jobs": jobs, "threads": threads}
     if runs_per_job != "auto":
         given["runs_per_job"] = runs_per_job
     given = {name: value for name, value in given.items() if value is not None}
     if what.suffix == ".toml":
+        if presets is not None:
+            raise ForecastError("--presets is for a registration; a study has its own [executor] and [presets]")
         study = load_study(what)
         choice = _choice(study.executor, given)
         return Request(study.job_specs(threads=choice.threads), choice, choice.resolve(study.presets))
@@ -71,10 +82,12 @@ def read_request(
         raise ForecastError(f"{what} is neither a study (.toml) nor a registration (LOG/NNNN-register.json)")
     from runner.registered import registered_specs, verified_registration
 
-    choice = _choice(ExecutorChoice(), given)
+    places = load_study(presets) if presets else None
+    choice = _choice(places.executor if places else ExecutorChoice(), given)
     registration = verified_registration(what)
-    specs = registered_specs(registration, threads=choice.threads)
-    return Request(specs, choice, choice.resolve({}), registration, what.parent)
+    entry = places.entry if places else ENTRY
+    specs = registered_specs(registration, threads=choice.threads, entry=entry)
+    return Request(specs, choice, choice.resolve(places.presets if places else {}), registration, what.parent)
 
 
 def _choice(base: ExecutorChoice, given: dict[str, Any]) -> ExecutorChoice:

@@ -61,6 +61,11 @@ def statement(**changes: Any) -> Registration:
 @pytest.fixture
 def log(tmp_path: Path) -> tuple[Path, Path]:
     """A log with one registration, and its key."""
+    return signed_registration(tmp_path)
+
+
+def signed_registration(tmp_path: Path) -> tuple[Path, Path]:
+    """A new log's registration entry, and its key."""
     key = tmp_path / "key"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
     folder = tmp_path / "log"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 
 import pytest
@@ -68,3 +69,19 @@ def test_a_run_s_log_is_found_from_its_name(place: Place, cluster: Cluster) -> N
 
     assert "the toy says 1" in log
     assert "ValueError: the toy was told to fail" in log
+
+
+def test_a_registration_s_digest_is_in_the_name_of_its_jobs(place: Place, cluster: Cluster) -> None:
+    from test_registered import signed_registration
+
+    path, key = signed_registration(place.root)
+    place.write("[design]\nn_samples = 1")
+    done = place.run("launch", path, "--folder", place.folder, "--presets", place.study, "--key", key)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    names = cluster.run("sacct", "-X", "-n", "-P", "-o", "JobName").splitlines()
+    body = json.loads((path.parent / "0003-launch.json").read_bytes())["body"]
+
+    assert (0, 3) == (done.returncode, len(outcomes(place)))
+    assert 3 == sum(name.startswith(f"pc-{digest[:16]}-") for name in names)
+    assert ("slurm", 3, digest) == (body["executor"], len(body["jobs"]), body["registration"])
+    assert body["job_ids"] == [attempts(place)[0]["job_id"].split("_")[0]]
