@@ -23,8 +23,13 @@ Array = np.ndarray[Any, Any]
 class Side(Protocol):
     """What training and scoring need of a modality."""
 
-    encoder: nn.Module
-    pairs: Any
+    @property
+    def encoder(self) -> nn.Module:
+        """From inputs to codes."""
+
+    @property
+    def pairs(self) -> TextPairs | ImagePairs:
+        """Where positive pairs come from, with what was drawn so far."""
 
     def draw(self, size: int) -> tuple[Tensor, ...]:
         """The encoder's inputs for the next pairs, both views stacked: (2 * size, ...)."""
