@@ -34,15 +34,15 @@ def rule_for(column: Column, choices: Choices) -> Rule:
         return _metric(choices.bounds.get(column.column), unit)
     if column.role == "setting":
         if column.name == "good_view_fraction":
-            return _remembered(lambda cell: _share(cell, unit))
+            return lambda cell: _share(cell, unit)
         if column.name == "n_samples":
-            return _remembered(lambda cell: _count(cell, unit))
-        return _remembered(lambda cell: _setting(cell, unit))
+            return lambda cell: _count(cell, unit)
+        return lambda cell: _setting(cell, unit)
     rules: dict[str, Rule] = {
         "run_id": _run_id,
         "seed": _seed,
         "study": _text,
-        "status": _remembered(_status),
+        "status": _status,
         "counter": _counter if not column.name.endswith("_s") else _metric(None, "plain"),
     }
     return rules[column.role]
@@ -189,20 +189,3 @@ def _status(cell: Cell) -> Scalar:
     if text in _FAILED:
         return text
     raise Broken("must be finished or failed", "leave rows of unfinished runs out, or the column with --ignore")
-
-
-def _remembered(rule: Rule, limit: int = 50_000) -> Rule:
-    """The same rule, remembering what it said of texts: settings repeat."""
-    known: dict[str, Scalar] = {}
-
-    def quick(cell: Cell) -> Scalar:
-        if type(cell) is not str:
-            return rule(cell)
-        if cell in known:
-            return known[cell]
-        value = rule(cell)
-        if len(known) < limit:
-            known[cell] = value
-        return value
-
-    return quick
