@@ -11,31 +11,43 @@ from forecast.baselines import BASELINES
 from forecast.dataset import Dataset
 from forecast.estimation import Fitted
 from forecast.fitted import Candidate
-from forecast.selection import Backtest, stack
+from forecast.selection import Backtest
 
 __all__ = ["choose", "rows_of", "weights_of"]
 
 
 def weights_of(usable: Sequence[Fitted], tests: Mapping[str, Backtest]) -> dict[str, float]:
-    """The laws' shares in the prediction: stacked by held-out density, else all to the least AICc."""
-    names = [f.law.name for f in usable]
-    if len(names) == 1 or not tests:
+    """The laws' shares in the prediction: exp(-z^2/2), z by how many standard errors a law's held-out CRPS is worse.
+
+    Each held-out part counts once: its designs err together. A law that extrapolates as well as the best keeps its
+    say, however it fits inside the data. Without held-out parts all goes to the least AICc.
+    """
+    if len(usable) == 1 or not tests:
         return {f.law.name: float(f is min(usable, key=lambda u: u.aicc)) for f in usable}
-    return dict(zip(names, stack([tests[n] for n in names]).tolist(), strict=True))
+    raw = {name: float(np.exp(-0.5 * behind**2)) for name, behind in _behind(usable, tests).items()}
+    total = sum(raw.values())
+    return {name: value / total for name, value in raw.items()}
 
 
 def choose(usable: Sequence[Fitted], tests: Mapping[str, Backtest]) -> Fitted:
     """The smallest held-out CRPS; among laws within one standard error of it, the smallest AICc."""
     if not tests:
         return min(usable, key=lambda f: f.aicc)
-    best = min(usable, key=lambda f: float(tests[f.law.name].crps.mean()))
-    reference = tests[best.law.name].crps
+    behind = _behind(usable, tests)
+    return min([f for f in usable if behind[f.law.name] <= 1.0], key=lambda f: f.aicc)
 
-    def tied(f: Fitted) -> bool:
-        difference = tests[f.law.name].crps - reference
-        return float(difference.mean()) <= float(stats.sem(difference)) if f is not best else True
 
-    return min([f for f in usable if tied(f)], key=lambda f: f.aicc)
+def _behind(usable: Sequence[Fitted], tests: Mapping[str, Backtest]) -> dict[str, float]:
+    """Per law, by how many standard errors its held-out CRPS exceeds the smallest; 0 for that one."""
+    scores = {f.law.name: tests[f.law.name].per_fold() for f in usable}
+    reference = scores[min(scores, key=lambda name: float(scores[name].mean()))]
+    out = {}
+    for name, score in scores.items():
+        difference = score - reference
+        error = float(stats.sem(difference)) if len(difference) > 1 else 0.0
+        mean = float(difference.mean())
+        out[name] = 0.0 if mean <= 0 else (mean / error if error > 0 else float("inf"))
+    return out
 
 
 def rows_of(
@@ -85,7 +97,7 @@ def _scores(test: Backtest | None) -> dict[str, float | int | None]:
         return {}
     return {
         "backtest_rmse": float(np.sqrt(np.mean(test.error**2))),
-        "backtest_crps": float(np.mean(test.crps)),
+        "backtest_crps": float(np.mean(test.per_fold())),
         "coverage": float(np.mean(test.inside)),
         "held_out": len(test.error),
     }

@@ -114,6 +114,7 @@ class LawFit(Record):
 class Candidate(Record):
     """One law or baseline in the comparison. Errors are in the outcome's unit; backtest: on held-out designs.
 
+    backtest_crps: each held-out part counts once.
     coverage: share of held-out design means inside the 95 % interval made without them.
     """
 

@@ -32,7 +32,7 @@ def reasons_of(
         out = [f"{chosen} was named; tested on {held}"]
     else:
         out = [
-            f"{chosen} was chosen by held-out CRPS {mine.crps.mean():.3g} on {held}; "
+            f"{chosen} was chosen by held-out CRPS {mine.per_fold().mean():.3g} on {held}; "
             "among laws within one standard error of the best, AICc decides"
         ]
     for row in rows:
@@ -43,7 +43,7 @@ def reasons_of(
 
 def _versus(chosen: str, mine: Backtest, other: str, theirs: Backtest) -> str:
     ours, its = (float(np.sqrt(np.mean(test.error**2))) for test in (mine, theirs))
-    difference = theirs.crps - mine.crps
+    difference = theirs.per_fold() - mine.per_fold()
     error = float(stats.sem(difference)) if len(difference) > 1 else float("inf")
     ratio = float(difference.mean()) / error if error > 0 else float("inf")
     if ratio > 2:

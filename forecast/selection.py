@@ -16,7 +16,7 @@ from forecast.intervals import spread
 from forecast.laws.law import Columns, Law
 from forecast.scoring import crps_student
 
-__all__ = ["Backtest", "Fold", "backtest_baseline", "backtest_law", "folds_of", "stack"]
+__all__ = ["Backtest", "Fold", "backtest_baseline", "backtest_law", "folds_of"]
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -41,17 +41,23 @@ class Backtest:
     inside: Mask
     fold: npt.NDArray[np.int64]
 
+    def per_fold(self) -> Array:
+        """Mean CRPS of each held-out part, (folds,)."""
+        return np.asarray(np.bincount(self.fold, weights=self.crps) / np.bincount(self.fold))
+
 
 def folds_of(columns: Columns, parameters: int) -> list[Fold]:
-    """Train up to each n and predict beyond; leave each g out; leave the large-n, large-g corner out.
+    """Train up to an n and predict beyond; leave each g out; leave the large-n, large-g corner out.
 
-    Only folds whose training part has more designs than `parameters`.
+    Only folds whose training part has at least 2 more designs than `parameters`, and whose cut in n keeps at least
+    half of the range of log n: from less, what is asked of the full data (a few times further) is not what is tested.
     """
     order = "n" if "n" in columns else next((k for k in columns if k != "g"), None)
     folds: list[Fold] = []
     if order is not None:
         levels = np.unique(columns[order])
-        for level in levels[:-1]:
+        half = np.sqrt(levels[0] * levels[-1]) if levels[0] > 0 else (levels[0] + levels[-1]) / 2
+        for level in levels[:-1][levels[:-1] >= half]:
             train = columns[order] <= level
             folds.append(Fold(f"{order} <= {level:g}", train, ~train))
     if "g" in columns:
@@ -131,19 +137,3 @@ def _score(data: Dataset, folds: Sequence[Fold], parts: Sequence[tuple[Array, Ar
         inside.append(np.abs(y - mean) <= stats.t.ppf(0.975, df) * scale)
         owner.append(np.full(len(y), i))
     return Backtest(*(np.concatenate(part) for part in (error, crps, density, inside, owner)))
-
-
-def stack(tests: Sequence[Backtest], iterations: int = 500) -> Array:
-    """Weights (laws,) of the mixture with the largest held-out log score, by EM.
-
-    Each held-out part counts once, by its mean log density: its designs err together, as the refit they share does.
-    Source: Yao et al. (2018), doi 10.1214/17-BA1091.
-    """
-    size = np.bincount(tests[0].fold)
-    log_densities = np.array([np.bincount(t.fold, weights=t.log_density) / size for t in tests])
-    shifted = np.exp(log_densities - log_densities.max(axis=0, keepdims=True))
-    weights = np.full(len(shifted), 1 / len(shifted))
-    for _ in range(iterations):
-        joint = weights[:, None] * shifted
-        weights = np.mean(joint / joint.sum(axis=0, keepdims=True), axis=1)
-    return np.asarray(weights / weights.sum())

@@ -20,6 +20,12 @@ def _level(name: str, scale: Scale) -> Parameter:
     return Parameter(name, scale.floor, scale.top, scale.high, min(scale.top, scale.high + 2 * scale.span))
 
 
+def _floor(scale: Scale) -> Parameter:
+    """Where the curve starts: at chance or above, at most at the highest outcome."""
+    low = scale.floor - (0.0 if scale.chance is not None else scale.span)
+    return Parameter("f", low, scale.high, scale.floor, scale.low)
+
+
 def _amount(name: str, scale: Scale) -> Parameter:
     """A non-negative height in metric units."""
     return Parameter(name, 0.0, 40.0 * scale.span, 0.1 * scale.span, 2.0 * scale.span)
@@ -183,9 +189,7 @@ def hill_floor(scale: Scale) -> Law:
         "shift",
         "Hill (1910) in effective samples, with a free floor",
         scale,
-        Parameter(
-            "f", scale.floor - (0 if scale.chance is not None else scale.span), scale.high, scale.floor, scale.low
-        ),
+        _floor(scale),
         _level("A", scale),
         _size("n50", scale),
         _rate("b"),
@@ -206,6 +210,41 @@ def hill_curved(scale: Scale) -> Law:
         _rate("b"),
         _kappa(),
         _rate("gamma", 0.05, 20.0),
+    )
+
+
+def hill_floor_curved(scale: Scale) -> Law:
+    """L5 from a floor of its own, with the curved exchange of L2."""
+    return _law(
+        "hill-floor-curved",
+        f"f + (A-f)*sigmoid(b*(log({EFFECTIVE_CURVED})-log(n50)))",
+        "shift",
+        "Hill (1910), free floor, n_eff = n (kappa + (1-kappa) g^gamma)",
+        scale,
+        _floor(scale),
+        _level("A", scale),
+        _size("n50", scale),
+        _rate("b"),
+        _kappa(),
+        _rate("gamma", 0.05, 20.0),
+    )
+
+
+def hill_floor_ceiling(scale: Scale) -> Law:
+    """L3 and L5 from a floor of their own: g sets the ceiling and shifts the curve."""
+    return _law(
+        "hill-floor-ceiling",
+        f"f + ({CEILING}-f)*sigmoid(b*(log({EFFECTIVE})-log(n50)))",
+        "other",
+        "Hill (1910), free floor, ceiling a0 + (a1-a0)(1-(1-g)^eta), effective samples",
+        scale,
+        _floor(scale),
+        _level("a0", scale),
+        _level("a1", scale),
+        _rate("eta", 0.05, 20.0),
+        _size("n50", scale),
+        _rate("b"),
+        _kappa(),
     )
 
 
@@ -295,6 +334,8 @@ ALIGNMENT: Mapping[str, Callable[[Scale], Law]] = {
     "hill": hill,
     "hill-floor": hill_floor,
     "hill-curved": hill_curved,
+    "hill-floor-curved": hill_floor_curved,
+    "hill-floor-ceiling": hill_floor_ceiling,
     "theorem": theorem,
 }
 SIZE_ONLY: Mapping[str, Callable[[Scale], Law]] = {"rising-power": rising_power, "rising-hill": rising_hill}
