@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from forecast.fitted import Fit
     from forecast.fitting import fit
+    from forecast.frames import frame_of, runs_of
     from forecast.ledger import append_runs, read_ledger
     from forecast.noise import Noise, seed_noise
     from forecast.prediction import baseline_predictions, predict, predict_joint
@@ -26,10 +27,12 @@ _HOMES = {
     "append_runs": "ledger",
     "baseline_predictions": "prediction",
     "fit": "fitting",
+    "frame_of": "frames",
     "predict": "prediction",
     "predict_joint": "prediction",
     "read_ledger": "ledger",
     "read_runs": "reading",
+    "runs_of": "frames",
     "seed_noise": "noise",
 }
 __all__ = [
@@ -44,10 +47,12 @@ __all__ = [
     "append_runs",
     "baseline_predictions",
     "fit",
+    "frame_of",
     "predict",
     "predict_joint",
     "read_ledger",
     "read_runs",
+    "runs_of",
     "seed_noise",
 ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 import forecast.commands_data
+import forecast.commands_export
 import forecast.commands_fit
 import forecast.commands_plan
 import forecast.commands_report
@@ -18,3 +19,4 @@ def add_to(app: typer.Typer) -> None:
     forecast.commands_fit.add_to(app)
     forecast.commands_plan.add_to(app)
     forecast.commands_report.add_to(app)
+    forecast.commands_export.add_to(app)

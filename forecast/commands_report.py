@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from forecast.console import note
 from forecast.errors import ForecastError
 
-__all__ = ["PAGES", "add_to"]
+if TYPE_CHECKING:
+    from forecast.page import Page
 
-Builder = Callable[[Path, dict[str, Any]], str]
+__all__ = ["PAGES", "add_to", "page_of"]
+
+Builder = Callable[[Path, dict[str, Any]], "Page"]
 
 PAGES: dict[str, Builder] = {}
 """Per format ("platocast-fit-1") what builds its page from the file and the command's options.
@@ -42,12 +45,17 @@ def report_command(
     """Write a fit or a check as one self-contained HTML page; it opens without a network."""
     from forecast.files import write_atomically
 
+    text = page_of(file, runs=runs, fit=fit, log=log, seed=seed).html().encode()
+    write_atomically(out, text)
+    note(f"wrote {out} ({len(text) / 1e6:.1f} MB); open it in a browser")
+
+
+def page_of(file: Path, **options: Any) -> Page:
+    """The page of a fit's or a check's file; options: runs, fit, log, seed as the command takes them."""
     kind = _format(file)
     if kind not in PAGES:
         raise ForecastError(f"{file} is a {kind}; there are reports of {', '.join(sorted(PAGES))}")
-    page = PAGES[kind](file, {"runs": runs, "fit": fit, "log": log, "seed": seed})
-    write_atomically(out, page.encode())
-    note(f"wrote {out} ({len(page.encode()) / 1e6:.1f} MB); open it in a browser")
+    return PAGES[kind](file, options)
 
 
 def _format(file: Path) -> str:
@@ -63,12 +71,12 @@ def _format(file: Path) -> str:
     return kind
 
 
-def _fit_page(file: Path, options: dict[str, Any]) -> str:
+def _fit_page(file: Path, options: dict[str, Any]) -> Page:
     import numpy as np
 
     from forecast.fitted import Fit
     from forecast.reading import read_runs
-    from forecast.report import report_fit
+    from forecast.report import fit_page
 
     runs = None if options["runs"] is None else read_runs(options["runs"])
-    return report_fit(Fit.load(file), runs, rng=np.random.default_rng(options["seed"]), source=file.name)
+    return fit_page(Fit.load(file), runs, rng=np.random.default_rng(options["seed"]), source=file.name)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Fact", "Page", "commands", "figure", "formula", "number", "pair", "record", "sentences", "table"]
 
+Rows = Sequence[Mapping[str, Any]]
 Tone = Literal["", "good", "bad", "doubt"]
 _POLICY = (
     "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; "
@@ -36,7 +37,11 @@ class Fact:
 
 @dataclass
 class Page:
-    """A page under construction. verdict: one sentence; mark: the part of it that is set off; tone: its colour."""
+    """A page under construction.
+
+    verdict: one sentence; mark: the part of it that is set off; tone: its colour.
+    charts, tables: what it shows, by name: Altair charts and rows.
+    """
 
     title: str
     kicker: str
@@ -45,7 +50,8 @@ class Page:
     tone: Tone = ""
     lead: str = ""
     facts: list[Fact] = field(default_factory=list)
-    charts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    charts: dict[str, Any] = field(default_factory=dict)
+    tables: dict[str, Rows] = field(default_factory=dict)
     parts: list[str] = field(default_factory=list)
 
     def section(self, title: str, *parts: str, note: str = "") -> None:
@@ -56,15 +62,21 @@ class Page:
     def chart(self, name: str, chart: alt.TopLevelMixin, caption: str) -> str:
         """The HTML of a figure whose chart is drawn when the page opens; `name`: an id, once a page."""
         assert name not in self.charts, name
-        self.charts[name] = chart.to_dict()
+        self.charts[name] = chart
         return figure(name, caption)
+
+    def table(self, name: str, rows: Rows, *, chosen: int | None = None, tags: str = "") -> str:
+        """The HTML of a table, which is kept under `name` for the export."""
+        assert name not in self.tables, name
+        self.tables[name] = rows
+        return table(rows, chosen=chosen, tags=tags)
 
     def html(self) -> str:
         """The whole page."""
         folder = Path(__file__).parent
         specs = "\n".join(
-            f'<script type="application/json" id="{name}-spec">{_json(spec)}</script>'
-            for name, spec in self.charts.items()
+            f'<script type="application/json" id="{name}-spec">{_json(chart.to_dict())}</script>'
+            for name, chart in self.charts.items()
         )
         verdict = escape(self.verdict)
         if self.mark:

@@ -11,18 +11,26 @@ import numpy as np
 from forecast import charts
 from forecast.chart_data import Axis, Observations, axes_of, curve_data, observations, observed_rows, surface_data
 from forecast.fitted import Candidate, Fit
-from forecast.page import Fact, Page, commands, formula, number, pair, record, sentences, table
+from forecast.page import Fact, Page, commands, formula, number, pair, record, sentences
 from forecast.records import Run
 
-__all__ = ["report_fit"]
+__all__ = ["fit_page", "report_fit"]
 
 
 def report_fit(
     fit: Fit, runs: Sequence[Run] | None = None, *, rng: np.random.Generator, source: str = "fit.json"
 ) -> str:
-    """The HTML report of `fit`. runs: the runs it was fitted to; without them design means are shown.
+    """The HTML report of `fit`. Arguments as of `fit_page`."""
+    return fit_page(fit, runs, rng=rng, source=source).html()
 
-    rng: draws the bands. source: the fit's file, for the commands that are shown.
+
+def fit_page(
+    fit: Fit, runs: Sequence[Run] | None = None, *, rng: np.random.Generator, source: str = "fit.json"
+) -> Page:
+    """The report of `fit` as a page, with its charts (Altair) and tables (rows) by name.
+
+    runs: the runs it was fitted to; without them design means are shown. rng: draws the bands.
+    source: the fit's file, for the commands that are shown.
     """
     seen, axes = observations(fit, runs, rng), axes_of(fit)
     page = Page(
@@ -40,9 +48,9 @@ def report_fit(
     _residual_section(page, fit, seen, axes)
     if fit.warnings:
         page.section("What to keep in mind", sentences(fit.warnings))
-    page.section("The data, design by design", _design_table(fit))
+    page.section("The data, design by design", page.table("designs", _design_rows(fit)))
     _provenance_section(page, fit, source)
-    return page.html()
+    return page
 
 
 def _verdict(fit: Fit) -> str:
@@ -124,7 +132,7 @@ def _parameters_section(page: Page, fit: Fit) -> None:
         for p in fit.parameters
     ]
     note = f"Intervals by {fit.interval_method}. Source of the law: {fit.chosen.source}"
-    page.section("Its parameters", table(rows), note=note)
+    page.section("Its parameters", page.table("parameters", rows), note=note)
 
 
 def _comparison_section(page: Page, fit: Fit) -> None:
@@ -158,7 +166,12 @@ def _comparison_section(page: Page, fit: Fit) -> None:
         if floor is not None:
             caption += " The rule: what a perfect law would still score for single runs, from seed noise alone."
         parts.append(page.chart("comparison", charts.comparison(drawn, floor, fit.metric.name), caption))
-    page.section("Against other laws and baselines", sentences(fit.reasons), *parts, table(rows, chosen=chosen))
+    page.section(
+        "Against other laws and baselines",
+        sentences(fit.reasons),
+        *parts,
+        page.table("candidates", rows, chosen=chosen),
+    )
 
 
 def _residual_section(page: Page, fit: Fit, seen: Observations, axes: list[Axis]) -> None:
@@ -167,6 +180,8 @@ def _residual_section(page: Page, fit: Fit, seen: Observations, axes: list[Axis]
     sigma = fit.noise.sigma
     band = "Grey: one seed noise on each side." if sigma else "Seed noise is unknown: no design has two seeds."
     caption = f"Bars: 95 % interval of one new run. {band}"
+    shown = ("group", "group_title")
+    page.tables["observed"] = [{k: v for k, v in row.items() if k not in shown} for row in rows]
     left = page.chart("observed", charts.observed(rows, fit.metric.name, sigma), caption)
     right = []
     for axis in (axes[0], axes[-1]) if len(axes) > 1 else axes[:1]:
@@ -177,14 +192,12 @@ def _residual_section(page: Page, fit: Fit, seen: Observations, axes: list[Axis]
     page.section("Where it is off", pair(left, f"<div>{''.join(right)}</div>") if right else left)
 
 
-def _design_table(fit: Fit) -> str:
+def _design_rows(fit: Fit) -> list[dict[str, Any]]:
     columns = {name: fit.columns.get(name, name) for name in fit.designs[0].columns}
-    return table(
-        [
-            {**{setting: d.columns[name] for name, setting in columns.items()}, "runs": d.runs, "mean": d.mean}
-            for d in sorted(fit.designs, key=lambda d: [d.columns[name] for name in columns])
-        ]
-    )
+    return [
+        {**{setting: d.columns[name] for name, setting in columns.items()}, "runs": d.runs, "mean": d.mean}
+        for d in sorted(fit.designs, key=lambda d: [d.columns[name] for name in columns])
+    ]
 
 
 def _provenance_section(page: Page, fit: Fit, source: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 import prereg.commands_check
+import prereg.commands_export
 import prereg.commands_log
 import prereg.commands_register
 import prereg.commands_report
@@ -18,3 +19,4 @@ def add_to(app: typer.Typer) -> None:
     prereg.commands_log.add_to(app)
     prereg.commands_check.add_to(app)
     prereg.commands_report.add_to(app)
+    prereg.commands_export.add_to(app)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from forecast.commands_report import PAGES
 from forecast.errors import ForecastError
+
+if TYPE_CHECKING:
+    from forecast.page import Page
 
 __all__ = ["add_to"]
 
@@ -18,13 +21,13 @@ def add_to(app: typer.Typer) -> None:
     PAGES.setdefault("platocast-check-1", _check_page)
 
 
-def _check_page(file: Path, options: dict[str, Any]) -> str:
+def _check_page(file: Path, options: dict[str, Any]) -> Page:
     import numpy as np
 
     from forecast.files import sha256_hex
     from forecast.fitted import Fit
     from prereg.check import Check
-    from prereg.report_check import report_check
+    from prereg.report_check import check_page
     from prereg.statement import find_registration
     from prereg.verify import examine_log
 
@@ -41,7 +44,7 @@ def _check_page(file: Path, options: dict[str, Any]) -> str:
                 f"{options['fit']} is not the fit that was registered ({found[:16]}, not {wanted[:16]})"
             )
         fit = Fit.load(options["fit"])
-    return report_check(
+    return check_page(
         check,
         registration,
         rng=np.random.default_rng(options["seed"]),

@@ -10,13 +10,13 @@ import numpy as np
 from forecast import charts
 from forecast.chart_data import Axis, Observations, axis_over, curve_data
 from forecast.fitted import Fit
-from forecast.page import Fact, Page, commands, number, pair, record, sentences, table
+from forecast.page import Fact, Page, commands, number, pair, record, sentences
 from prereg.check import Check
 from prereg.finding import Finding
 from prereg.outcomes import Outcome
 from prereg.statement import SignedRegistration, TargetClaim
 
-__all__ = ["report_check"]
+__all__ = ["check_page", "report_check"]
 
 _SHOWN = ("n_samples", "good_view_fraction")
 Rows = list[dict[str, Any]]
@@ -31,7 +31,20 @@ def report_check(
     findings: Sequence[Finding] = (),
     source: str = "check.json",
 ) -> str:
-    """The HTML report of `check`.
+    """The HTML report of `check`. Arguments as of `check_page`."""
+    return check_page(check, registration, rng=rng, fit=fit, findings=findings, source=source).html()
+
+
+def check_page(
+    check: Check,
+    registration: SignedRegistration,
+    *,
+    rng: np.random.Generator,
+    fit: Fit | None = None,
+    findings: Sequence[Finding] = (),
+    source: str = "check.json",
+) -> Page:
+    """The report of `check` as a page, with its charts (Altair) and tables (rows) by name.
 
     fit: the registered fit, to draw its law; rng: draws the law's bands.
     findings: of verifying the log, beside those that the check holds. source: the check's file, for the commands.
@@ -53,7 +66,7 @@ def report_check(
     _ledger_section(page, check, registration)
     _power_section(page, check, registration)
     _provenance_section(page, check, registration, source)
-    return page.html()
+    return page
 
 
 def _verdict(check: Check) -> str:
@@ -117,7 +130,11 @@ def _verified_section(page: Page, check: Check, findings: Sequence[Finding]) -> 
         {"result": f.level, "what was found": f.text, "about": f.code, "entry": "" if f.seq is None else str(f.seq)}
         for f in sorted(every, key=lambda f: order[f.level])
     ]
-    page.section("How it is known", table(rows, tags="result"), note="What was not examined is listed, not passed.")
+    page.section(
+        "How it is known",
+        page.table("findings", rows, tags="result"),
+        note="What was not examined is listed, not passed.",
+    )
 
 
 def _outcome_section(
@@ -231,7 +248,12 @@ def _test_section(page: Page, check: Check) -> None:
         row = {"forecast": b.baseline, "RMSE": b.rmse, "skill": skills.get(b.baseline), "same test": b.label or "–"}
         rows.append(row)
     note = "Skill: 1 minus the ratio of mean squared errors; above 0, the registered forecast is the better one."
-    parts = [record(facts), "<h3>Baselines, same test</h3>", table(rows), f'<p class="note">{note}</p>']
+    parts = [
+        record(facts),
+        "<h3>Baselines, same test</h3>",
+        page.table("baselines", rows),
+        f'<p class="note">{note}</p>',
+    ]
     page.section("The one test that decides", *parts)
 
 
@@ -248,6 +270,7 @@ def _score_section(page: Page, check: Check) -> None:
         for b in scores.pit
     ]
     text = "Outcomes inside each central interval. Grey: where 95 % of such shares lie if the forecast is right."
+    page.tables |= {"coverage": covered} | ({"pit": bars} if bars else {})
     figures = [page.chart("coverage", charts.coverage(covered), text)]
     if bars:
         text = "Where outcomes fell within their forecasts; flat and within the grey if the forecast is right."
@@ -264,7 +287,7 @@ def _score_section(page: Page, check: Check) -> None:
         for s in scores.strata
     ]
     trends = sentences([trend.text for trend in scores.trends])
-    parts = [pair(*figures), record(facts), trends, "<h3>Errors by group</h3>", table(strata)]
+    parts = [pair(*figures), record(facts), trends, "<h3>Errors by group</h3>", page.table("strata", strata)]
     page.section("Calibration and errors", *parts, note="These carry no verdict.")
 
 
@@ -288,7 +311,7 @@ def _ledger_section(page: Page, check: Check, registration: SignedRegistration) 
             rows = [{k: v for k, v in row.items() if k != name} for row in rows]
     rules = [f"{rule.id}: {rule.rule}" for rule in registration.statement.rules.exclusions]
     lead = f"Declared before: a run may be left out for {'; '.join(rules)}." if rules else "No exclusion was declared."
-    page.section("Every registered run", table(rows), note=f"{_remainder(check).capitalize()}. {lead}")
+    page.section("Every registered run", page.table("outcomes", rows), note=f"{_remainder(check).capitalize()}. {lead}")
 
 
 def _power_section(page: Page, check: Check, registration: SignedRegistration) -> None:

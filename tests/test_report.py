@@ -37,6 +37,13 @@ def browser(tmp_path_factory):
         yield opened
 
 
+class Spec(dict):
+    """A chart's specification that stands for a chart."""
+
+    def to_dict(self):
+        return dict(self)
+
+
 class Addresses(HTMLParser):
     """Every attribute of a page by which a browser would fetch something."""
 
@@ -105,7 +112,7 @@ def test_text_from_outside_cannot_become_markup():
 
 def test_a_chart_whose_data_close_the_script_do_not_close_it(fitted):
     page = Page(title="t", kicker="k", verdict="v")
-    page.charts["c"] = {"data": "</script><b>"}
+    page.charts["c"] = Spec({"data": "</script><b>"})
     inner = re.search(r'id="c-spec">(.*?)</script>', page.html(), re.DOTALL)[1]
 
     assert json.loads(inner) == {"data": "</script><b>"}
@@ -182,7 +189,9 @@ def test_a_table_sorts_by_number_up_and_down(browser, page):
 @needs_chromium
 def test_a_page_that_asks_somebody_or_fails_is_noticed(browser, tmp_path):
     spec = {"data": {"url": "http://127.0.0.1:9/a.json"}, "mark": "nonsense", "encoding": {}}
-    guilty = Page(title="t", kicker="k", verdict="v", parts=['<div class="chart" id="c"></div>'], charts={"c": spec})
+    guilty = Page(
+        title="t", kicker="k", verdict="v", parts=['<div class="chart" id="c"></div>'], charts={"c": Spec(spec)}
+    )
     path = tmp_path / "guilty.html"
     text = guilty.html().replace("<main>", '<main><img src="http://127.0.0.1:9/pixel.png">')
     path.write_text(re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text), encoding="utf-8")

@@ -17,7 +17,7 @@ from forecast.importing.table import Table
 from forecast.ledger import Conflict, LedgerAppend
 from forecast.records import Run
 
-__all__ = ["Imported", "columns_of", "import_file", "runs_from"]
+__all__ = ["Imported", "columns_of", "import_file", "runs_from", "runs_in"]
 
 _SAMPLE = 1000
 _MOST_PROBLEMS = 1000
@@ -83,7 +83,11 @@ def runs_from(path: Path | str, choices: Choices | None = None) -> list[Run]:
     own = own_runs(Path(path))
     if own is not None:
         return _own(own, str(path))
-    table = open_table(Path(path), choices)
+    return runs_in(open_table(Path(path), choices), choices)
+
+
+def runs_in(table: Table, choices: Choices) -> list[Run]:
+    """The runs in a table. Raises BadRows."""
     maker = RowMaker(columns_of(table, choices), choices, table.source)
     runs: dict[str, Run] = {}
     problems: list[str] = []
