@@ -9,12 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from forecast.engine import Loss, minimise, project_linear, starts
-from forecast.fitted import Coverage
+from forecast.errors import ForecastError
+from forecast.fitted import Coverage, Fit
 from forecast.intervals import METHODS, Spread, confidence, spread
 from forecast.laws.law import Columns, Law
 from forecast.profile import profile_predictions
 
-__all__ = ["World", "measure_coverage"]
+__all__ = ["World", "calibrated", "measure_coverage"]
 
 Array = npt.NDArray[np.float64]
 
@@ -78,6 +79,40 @@ def measure_coverage(
                     )
                 )
     return out
+
+
+def calibrated(fit: Fit, *, rng: np.random.Generator, worlds: int = 400) -> Fit:
+    """The fit with its intervals' coverage, simulated for its own designs as if its chosen law were the truth.
+
+    Targets are 4 and 10 times beyond the data in the first positive column, at the ends of g. The choice between laws
+    is not simulated: where the truth is none of them, coverage is lower.
+    """
+    component = fit.chosen
+    law, inner = component.rebuilt(), component.inner
+    columns, _, counts = fit.table()
+    order = "n" if "n" in columns else next((k for k, v in columns.items() if v.min() > 0), None)
+    if order is None:
+        raise ForecastError("calibration needs a positive column to extrapolate in")
+    ends = sorted({float(columns["g"].min()), float(columns["g"].max())}) if "g" in columns else [None]
+    asked = [(factor, g) for factor in (4.0, 10.0) for g in ends]
+    targets = {k: np.full(len(asked), float(v.max())) for k, v in columns.items()}
+    targets[order] = np.array([columns[order].max() * factor for factor, _ in asked])
+    if "g" in columns:
+        targets["g"] = np.array([g for _, g in asked], dtype=np.float64)
+    world = World(
+        name=law.name,
+        law=law,
+        columns=columns,
+        counts=counts,
+        truth=law.value(columns, inner)[0],
+        targets=targets,
+        target_truth=law.value(targets, inner)[0],
+        labels=[f"{factor:g}x" + ("" if g is None else f", g={g:g}") for factor, g in asked],
+        sigma=fit.noise.sigma if fit.noise.sigma else component.sigma,
+        tau=component.tau,
+    )
+    rows = measure_coverage(world, worlds=worlds, rng=rng, methods=(fit.interval_method,))
+    return fit.model_copy(update={"calibration": tuple(rows)})
 
 
 def _simulate(world: World, worlds: int, rng: np.random.Generator) -> tuple[Array, Array | None, int]:

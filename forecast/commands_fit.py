@@ -48,6 +48,9 @@ def fit_command(
     intervals: Annotated[
         str, typer.Option("--intervals", help="profile, delta, residual, wild or cluster.")
     ] = "profile",
+    calibrate: Annotated[
+        bool, typer.Option("--calibrate", help="Simulate the intervals' coverage for these designs (slow).")
+    ] = False,
     seed: Annotated[int, typer.Option("--seed", help="Seed of starts and draws; recorded in the fit.")] = 0,
     as_json: JsonFlag = False,
 ) -> None:
@@ -72,6 +75,10 @@ def fit_command(
         rng=np.random.default_rng(seed),
         seed=seed,
     )
+    if calibrate:
+        from forecast.calibration import calibrated
+
+        fitted = calibrated(fitted, rng=np.random.default_rng([seed, 1]))
     if out is not None:
         fitted.save(out)
     if as_json:
@@ -126,6 +133,11 @@ def predict_command(
         show_table([_rounded(row) for row in rows], title=title, as_json=False)
         shown = [{"target": row["target"], **_rounded(null)} for row, null in zip(rows, nulls, strict=True)]
         show_table(shown, title="\nBaselines", as_json=False)
+    for row in fitted.calibration:
+        if row.nominal == 0.95 and not as_json:
+            note(
+                f"{row.target}: the curve's 95 % interval covered {row.coverage:.1%} of {row.worlds} simulated studies"
+            )
     far = [p for p in predictions if p.extrapolation_factor > 10]
     if far:
         note(f"{len(far)} target(s) lie more than a factor 10 outside the data; no interval is tested that far")
@@ -206,6 +218,11 @@ def _print_fit(fitted: Fit) -> None:
         as_json=False,
     )
     typer.echo("")
+    if fitted.calibration:
+        names = ("target", "nominal", "coverage", "width", "worlds")
+        rows = [{k: getattr(row, k) for k in names} for row in fitted.calibration]
+        show_table(rows, title="Coverage of the curve's interval in simulated studies of these designs", as_json=False)
+        typer.echo("")
     for reason in fitted.reasons:
         typer.echo(reason)
     if fitted.mechanism is not None:

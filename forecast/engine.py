@@ -116,11 +116,13 @@ def minimise(
     loss: Loss,
     iterations: int = 200,
     fixed: Mask | None = None,
+    tolerance: float = 1e-15,
 ) -> Minima:
     """Local minima from every start.
 
     columns, outcomes, weights: (rows,) or (batch, rows); a row of weight 0 is left out.
     inner: starts in engine coordinates, (batch, p). fixed: (p,) or (batch, p), parameters held where they start.
+    tolerance: a step that lowers the loss by less than this share of it is the last.
     """
     batch, rows = inner.shape[0], next(iter(columns.values())).shape[-1]
     held = np.broadcast_to(np.zeros(inner.shape[1], dtype=bool) if fixed is None else fixed, inner.shape)
@@ -130,7 +132,9 @@ def minimise(
     parts = []
     for i in range(0, batch, size):
         some = slice(i, i + size)
-        parts.append(_descend(law, _part(columns, some), y[some], w[some], inner[some], held[some], loss, iterations))
+        parts.append(
+            _descend(law, _part(columns, some), y[some], w[some], inner[some], held[some], loss, iterations, tolerance)
+        )
     return Minima(
         inner=np.concatenate([p.inner for p in parts]),
         loss=np.concatenate([p.loss for p in parts]),
@@ -146,7 +150,15 @@ def _part(columns: Columns, index: slice | npt.NDArray[np.int64]) -> Columns:
 
 
 def _descend(
-    law: Law, columns: Columns, y: Array, w: Array, inner: Array, held: Mask, loss: Loss, iterations: int
+    law: Law,
+    columns: Columns,
+    y: Array,
+    w: Array,
+    inner: Array,
+    held: Mask,
+    loss: Loss,
+    iterations: int,
+    tolerance: float,
 ) -> Minima:
     x = np.clip(inner, law.lower, law.upper)
     batch = len(x)
@@ -177,7 +189,7 @@ def _descend(
         x[taken], total[taken], moved[taken] = trial[better], new_total[better], True
         residual = np.where(better[:, None], new_residual, residual)
         jacobian = np.where(better[:, None, None], new_jacobian, jacobian)
-        settled = (better & (gain < 1e-15)) | (~better & (damping[alive] > 1e9)) | (total[alive] <= 0)
+        settled = (better & (gain < tolerance)) | (~better & (damping[alive] > 1e9)) | (total[alive] <= 0)
         settled |= cosine < 1e-11
         alive, residual, jacobian = alive[~settled], residual[~settled], jacobian[~settled]
     last = np.flatnonzero(np.isfinite(total))

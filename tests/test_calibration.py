@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from worlds_of_runs import simulated_runs
 
-from forecast.calibration import World, measure_coverage
+from forecast.calibration import World, calibrated, measure_coverage
+from forecast.fitting import fit
 from forecast.laws.law import Law, Parameter
 
 
@@ -65,3 +67,13 @@ def test_lack_of_fit_widens_the_intervals_until_they_cover():
 def test_the_same_measure_finds_a_method_that_covers_too_little():
     """The twin: the wild bootstrap is too narrow here, as published, and the measure says so."""
     assert all(share < 0.90 for share in coverage(hill_world(6), "wild", 0.95, worlds=60))
+
+
+def test_a_fit_is_calibrated_for_its_own_designs():
+    fitted = fit(simulated_runs(), metric="mutual_knn", law="hill", rng=np.random.default_rng(0))
+    rows = calibrated(fitted, rng=np.random.default_rng(5), worlds=100).calibration
+    wide = [row for row in rows if row.nominal == 0.95]
+
+    assert {"4x, g=0", "4x, g=1", "10x, g=0", "10x, g=1"} == {row.target for row in rows}
+    assert all(0.88 <= row.coverage <= 1.0 for row in wide)
+    assert () == fitted.calibration
