@@ -67,10 +67,10 @@ def run_demo(folder: Path, *, jobs: int) -> Path:
                     *("check", entry, "--ledger", ledger, "--allowed-signers", signers),
                     *("--resolve", "--key", key, "--out", check),
                 ],
-                ["verify", log, "--allowed-signers", signers, "--ledger", ledger, "--data", ledger],
+                ["verify", log, "--allowed-signers", signers, "--ledger", ledger, "--data", pilot],
             ],
         ),
-        ("Write the page", [["report", check, "--out", page]]),
+        ("Write the page", [["report", check, "--log", log, "--fit", fit, "--runs", ledger, "--out", page]]),
     ]
     for number, (title, commands) in enumerate(steps, 1):
         started = time.monotonic()
