@@ -105,18 +105,21 @@ def axes_of(fit: Fit) -> list[Axis]:
 
 
 def axis_over(name: str, setting: str, values: Sequence[float], *, beyond: bool = False) -> Axis | None:
-    """The axis of a variable with these values, logarithmic where they span a factor of 8; None if they are one.
+    """The axis of a variable with these values, logarithmic where they span a factor of 3; None if they are one.
+
+    A fraction is drawn evenly, whatever it spans.
 
     beyond: reach past the data, to show what a law says there (a fraction stays within its bounds).
     """
     low, high = float(min(values)), float(max(values))
     if low == high:
         return None
-    log = low > 0 and high / low >= 8
+    fraction = setting.endswith("fraction")
+    log = low > 0 and high / low >= 3 and not fraction
     domain = low, high
     if beyond and log:
         domain = low / 1.15, high * 3
-    elif beyond and setting != "good_view_fraction":
+    elif beyond and not fraction:
         domain = low, high + (high - low) * 0.3
     return Axis(name, setting, log, domain, (low, high))
 
