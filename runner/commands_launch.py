@@ -89,30 +89,59 @@ def launch_command(
 def status_command(
     folder: Folder,
     runs: Annotated[bool, typer.Option("--runs", help="Show every run, not only counts.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Show it again and again until no job lives.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Show how the runs of a launch folder stand: done, running, pending, failed, lost."""
+    """Show how the runs of a launch folder stand: done, running, requeued, pending, failed, lost."""
     from dataclasses import asdict
 
-    from runner.budget import gpu_hours_used
     from runner.status import read_status
+    from runner.waiting import watch as watch_folder
 
+    if watch:
+        try:
+            watch_folder(folder, lambda status: _live_table(folder, status))
+        except KeyboardInterrupt:
+            note("the jobs go on without this window")
+            raise typer.Exit(130) from None
     status = read_status(folder)
-    living = sum(1 for job in status.jobs if job.alive)
-    record: dict[str, Any] = {
-        **status.counts(),
-        "total": len(status.runs),
-        "living_jobs": living,
-        "eta_s": status.eta_s,
-        "gpu_hours": round(gpu_hours_used(folder), 3),
-    }
+    record = _counted(folder, status)
     if as_json:
         show_record(record | {"runs": [asdict(run) for run in status.runs]}, as_json=True)
         return
     show_record(record, as_json=False)
-    shown = [run for run in status.runs if runs or run.state in ("running", "failed", "lost")]
+    shown = [run for run in status.runs if runs or run.state in ("running", "requeued", "failed", "lost")]
     if shown:
         show_table([asdict(run) for run in shown[: None if runs else 40]], title="runs", as_json=False)
+
+
+def _counted(folder: Path, status: Any) -> dict[str, Any]:
+    from runner.budget import gpu_hours_used
+
+    return {
+        **status.counts(),
+        "total": len(status.runs),
+        "living_jobs": sum(1 for job in status.jobs if job.alive),
+        "eta_s": status.eta_s,
+        "gpu_hours": round(gpu_hours_used(folder), 3),
+    }
+
+
+def _live_table(folder: Path, status: Any) -> Any:
+    from rich.table import Table
+
+    from runner.waiting import clock
+
+    record = _counted(folder, status)
+    table = Table(title=", ".join(f"{value} {name}" for name, value in status.counts().items() if value))
+    for name in ("run", "state", "progress", "left", "reason"):
+        table.add_column(name)
+    for run in [run for run in status.runs if run.state in ("running", "requeued", "failed", "lost")][:30]:
+        progress = "" if run.progress is None else f"{run.progress:.0%}"
+        table.add_row(run.run_id, run.state, progress, "" if run.eta_s is None else clock(run.eta_s), run.reason or "")
+    left = "unknown" if record["eta_s"] is None else clock(record["eta_s"])
+    table.caption = f"{record['living_jobs']} living jobs, {left} left, {record['gpu_hours']} GPU-hours"
+    return table
 
 
 def collect_command(

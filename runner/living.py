@@ -14,11 +14,11 @@ from typing import Any, Literal
 import pydantic
 
 from runner.attempt import JobState
-from runner.slurm_queue import QueuedJob, SlurmAway, query, verdict
+from runner.slurm_queue import QueuedJob, SlurmAway, Tasks, query, verdict
 
-__all__ = ["OUT_OF_MEMORY", "Job", "jobs_of", "process_lives"]
+__all__ = ["OUT_OF_MEMORY", "Ask", "Job", "jobs_of", "process_lives"]
 
-Ask = Callable[[Sequence[str]], dict[tuple[str, int], QueuedJob]]
+Ask = Callable[[Sequence[tuple[str, int]]], Tasks]
 
 
 @dataclass(frozen=True)
@@ -109,11 +109,11 @@ def _slurm_job(submission: Path, path: Path, record: dict[str, Any], arrays: lis
 
 
 def _asked(folder: Path, jobs: list[Job], ask: Ask) -> list[Job]:
-    names = sorted({job.array[0] for job in jobs if job.array and job.alive is None})
-    if not names:
+    tasks = [job.array for job in jobs if job.array and job.alive is None]
+    if not tasks:
         return jobs
     try:
-        found = ask(names)
+        found = ask(tasks)
     except SlurmAway as away:
         reason = f"SLURM does not answer ({away})"
         return [replace(job, reason=reason) if job.array and job.alive is None else job for job in jobs]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from forecast.errors import ForecastError
 
-__all__ = ["QueuedJob", "SlurmAway", "find_by_name", "max_array_size", "query", "verdict"]
+__all__ = ["Patient", "QueuedJob", "SlurmAway", "Tasks", "find_by_name", "max_array_size", "query", "verdict"]
 
 _SQUEUE_S, _SACCT_S = 15, 20
 
@@ -36,18 +37,46 @@ class QueuedJob:
     listed: bool = True
 
 
-def query(names: Sequence[str], environment: Mapping[str, str] | None = None) -> dict[tuple[str, int], QueuedJob]:
-    """By name and array index, every task of the arrays called `names` that squeue or sacct knows.
+Tasks = dict[tuple[str, int], QueuedJob]
+
+
+def query(tasks: Sequence[tuple[str, int]], environment: Mapping[str, str] | None = None) -> Tasks:
+    """By array name and index, the tasks of these arrays that squeue knows, and sacct where squeue lacks some.
 
     Jobs are matched by their unique names: an older job of the same id is never taken for ours.
     Raises SlurmAway if squeue does not answer.
     """
-    if not names:
+    if not tasks:
         return {}
-    found = {}
-    for name, job in (*_sacct(names, environment), *_squeue(names, environment)):
-        found[name, int(job.job_id.partition("_")[2] or 0)] = job
-    return found
+    found = _by_task(_squeue(sorted({name for name, _ in tasks}), environment))
+    lacking = sorted({name for name, index in tasks if (name, index) not in found})
+    return (_by_task(_sacct(lacking, environment)) if lacking else {}) | found
+
+
+class Patient:
+    """Asks SLURM through `ask` less and less often: at most every 2 s at first, every 60 s in the end."""
+
+    def __init__(self, ask: Callable[[Sequence[tuple[str, int]]], Tasks] = query) -> None:
+        self._ask, self._wait_s, self._at = ask, 2.0, float("-inf")
+        self._tasks: set[tuple[str, int]] = set()
+        self._answer: Tasks | SlurmAway = {}
+
+    def __call__(self, tasks: Sequence[tuple[str, int]]) -> Tasks:
+        """The last answer if it is fresh enough and covers `tasks`, else a new one. Raises SlurmAway."""
+        at = time.monotonic()
+        if at - self._at > self._wait_s or not self._tasks >= set(tasks):
+            try:
+                self._answer = self._ask(tasks)
+            except SlurmAway as away:
+                self._answer = away
+            self._tasks, self._at, self._wait_s = set(tasks), at, min(self._wait_s * 1.3, 60)
+        if isinstance(self._answer, SlurmAway):
+            raise self._answer
+        return self._answer
+
+
+def _by_task(jobs: Iterable[tuple[str, QueuedJob]]) -> Tasks:
+    return {(name, int(job.job_id.partition("_")[2] or 0)): job for name, job in jobs}
 
 
 def verdict(
@@ -66,7 +95,8 @@ def verdict(
 
 def find_by_name(name: str, environment: Mapping[str, str] | None = None) -> list[str]:
     """The ids (of whole arrays) of jobs called `name`, finished ones too. Raises SlurmAway."""
-    return sorted({job.job_id.split("_")[0] for job in query([name], environment).values()}, key=int)
+    known = [*_sacct([name], environment), *_squeue([name], environment)]
+    return sorted({job.job_id.split("_")[0] for _, job in known}, key=int)
 
 
 def max_array_size(environment: Mapping[str, str] | None = None) -> int:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from forecast.errors import ForecastError
-from runner.living import Job, jobs_of, process_lives
+from runner.living import Ask, Job, jobs_of, process_lives
+from runner.slurm_queue import query
 from runner.spec import RunFolder
 
 __all__ = ["STATES", "FolderStatus", "RunStatus", "State", "read_status"]
@@ -57,11 +58,11 @@ class FolderStatus:
         return any(run.run_id in unsure and run.state not in ("finished", "failed") for run in self.runs)
 
 
-def read_status(folder: Path) -> FolderStatus:
-    """The state of every run of `folder`. Raises ForecastError if it is no launch folder."""
+def read_status(folder: Path, *, ask: Ask = query) -> FolderStatus:
+    """The state of every run of `folder`; `ask`: how SLURM is asked. Raises ForecastError if it is no launch folder."""
     if not (folder / "runs").is_dir():
         raise ForecastError(f"{folder} holds no runs; give the folder of `platocast launch --folder`")
-    jobs = tuple(jobs_of(folder))
+    jobs = tuple(jobs_of(folder, ask=ask))
     known = _Known(
         holders={run: job for job in jobs if job.alive is not False for run in job.runs},
         by_id={job.job_id: job for job in jobs if job.job_id},

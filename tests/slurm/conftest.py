@@ -28,6 +28,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in Path(item.path).parents:
             item.add_marker(pytest.mark.slurm)
+            item.add_marker(pytest.mark.xdist_group("slurm"))
             item.add_marker(pytest.mark.xdist_group("slurm"))  # one cluster, one set of ports
             if missing:
                 item.add_marker(pytest.mark.skip(reason=f"no SLURM here ({', '.join(missing)} not found)"))

@@ -97,15 +97,16 @@ def test_a_squeue_that_hangs_is_said_not_concluded_from(
     monkeypatch.setenv("PATH", stand_in(tmp_path / "bin", "squeue", "exec sleep 30"))
 
     with pytest.raises(SlurmAway, match="squeue did not answer"):
-        query(["pc-any"])
+        query([("pc-any", 0)])
 
 
 def test_an_older_job_of_another_name_is_never_taken_for_ours(place: Place, cluster: Cluster) -> None:
+    other = [("pc-other", 0), ("pc-other", 1)]
     cluster.run("sbatch", "--array=0-1", "-J", "pc-other", "-o", "/dev/null", "--wrap", "true")
-    until(lambda: len(query(["pc-other"])) == 2)
+    until(lambda: len(query(other)) == 2)
 
-    assert query(["pc-toy-1"]) == {}
-    assert {("pc-other", 0), ("pc-other", 1)} == set(query(["pc-other"]))
+    assert query([("pc-toy-1", 0)]) == {}
+    assert set(other) == set(query(other))
 
 
 @pytest.mark.parametrize("kills", [5, pytest.param(50, marks=pytest.mark.slow)])

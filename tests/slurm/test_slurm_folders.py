@@ -27,7 +27,9 @@ def test_an_attempt_says_when_slurm_took_and_started_it(place: Place, cluster: C
     place.write("[[designs]]\nn_samples = 1")
     place.launch()
     (attempt,), (run,) = attempts(place), outcomes(place)
-    asked = cluster.run("env", "TZ=UTC", "sacct", "-X", "-n", "-P", "-j", attempt["job_id"], "-o", "Submit,Start")
+    words = ("env", "TZ=UTC", "sacct", "-X", "-n", "-P", "-j", attempt["job_id"], "-o", "Submit,Start")
+    until(lambda: "T" in cluster.run(*words).partition("|")[2])  # accounting lags
+    asked = cluster.run(*words)
 
     assert run.provenance is not None
     assert asked.replace("|", "Z|") + "Z" == f"{attempt['slurm_submit']}|{attempt['slurm_start']}"
@@ -78,7 +80,7 @@ def test_a_registration_s_digest_is_in_the_name_of_its_jobs(place: Place, cluste
     place.write("[design]\nn_samples = 1")
     done = place.run("launch", path, "--folder", place.folder, "--presets", place.study, "--key", key)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    names = cluster.run("sacct", "-X", "-n", "-P", "-o", "JobName").splitlines()
+    names = list(cluster.run("squeue", "-h", "-r", "-t", "all", "-o", "%j").splitlines())
     body = json.loads((path.parent / "0003-launch.json").read_bytes())["body"]
 
     assert (0, 3) == (done.returncode, len(outcomes(place)))
