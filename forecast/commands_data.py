@@ -66,10 +66,13 @@ def import_command(
     as_json: JsonFlag = False,
 ) -> None:
     """Append the runs of a table to a ledger; a second import of a grown table adds what is new."""
+    from dataclasses import replace
+
     from forecast.importing.columns import Choices
-    from forecast.importing.importer import columns_of, import_file
+    from forecast.importing.importer import columns_of, import_file, open_questions
     from forecast.importing.opening import open_table
     from forecast.importing.own import own_runs
+    from forecast.progress import progress
 
     choices = Choices(
         mapping=_pairs(mapping, "--map NAME=COLUMN"),
@@ -83,13 +86,20 @@ def import_command(
         table=table,
         tag=tag,
     )
-    columns = [] if own_runs(file) is not None else columns_of(open_table(file, choices), choices)
-    if columns and not as_json:
-        _show_columns(columns, file)
-    guessed = any(column.guessed for column in columns)
-    if guessed and not yes and not as_json and sys.stdin.isatty():
-        typer.confirm("Import with these columns?", default=True, abort=True)
-    result = import_file(file, ledger, choices, skip_bad=skip_bad)
+    columns: list[Column] = []
+    if own_runs(file) is None:
+        table_of_runs = open_table(file, choices)
+        columns = columns_of(table_of_runs, choices)
+        if not as_json:
+            _show_columns(columns, file)
+        if sys.stdin.isatty() and not yes and not as_json:
+            if any(column.guessed for column in columns):
+                typer.confirm("Import with these columns?", default=True, abort=True)
+            for question in open_questions(table_of_runs, columns, choices):
+                said = question.unit if typer.confirm(question.text, default=True) else "plain"
+                choices = replace(choices, units={**choices.units, question.name: said})
+    with progress(f"importing {file.name}") as advance:
+        result = import_file(file, ledger, choices, skip_bad=skip_bad, progress=advance)
     stored = _index(store, ledger)
     _report(result, columns, ledger, stored, as_json)
 

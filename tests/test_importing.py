@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from forecast.errors import BadRows, ForecastError
 from forecast.importing.columns import Choices
-from forecast.importing.importer import import_file, runs_from
+from forecast.importing.importer import columns_of, import_file, open_questions, runs_from
 from forecast.importing.opening import open_table
 from forecast.ledger import read_ledger
 from forecast.reading import read_runs
@@ -218,6 +218,31 @@ def test_units_are_converted_when_they_are_said(place):
 
     assert dict(run.design.settings) == {"good_view_fraction": 0.5, "n_samples": 10_000}
     assert run.evaluations[0].value == pytest.approx(0.044)
+
+
+def test_counts_that_may_be_logarithms_are_asked_and_never_guessed(place):
+    text = "g,samples,eval/knn\n0,4.5,0.1\n1,5,0.2\n"
+    with pytest.raises(
+        ForecastError, match=r"column samples runs from 4\.5 to 5: powers of ten.* --unit n_samples=log10"
+    ):
+        import_file(write(place[0], text), place[1])
+
+    assert not place[1].exists()
+    logarithms = runs_from(place[0], Choices(units={"n_samples": "log10"}))
+    plain = runs_from(place[0], Choices(units={"n_samples": "plain"}))
+    assert [run.design.settings["n_samples"] for run in logarithms] == [31623, 100000]
+    assert [run.design.settings["n_samples"] for run in plain] == [4.5, 5]
+
+
+@pytest.mark.parametrize(
+    ("g", "bounds", "units"),
+    [("50", {}, ["percent"]), ("0.5", {}, []), ("-3", {}, []), ("0.5", {"eval/knn": (0.0, 1.0)}, ["percent"])],
+)
+def test_percent_is_suggested_where_the_numbers_look_like_it(place, g, bounds, units):
+    choices = Choices(bounds=bounds)
+    table = open_table(write(place[0], f"g,samples,eval/knn\n{g},8000,4.4\n"))
+
+    assert [question.unit for question in open_questions(table, columns_of(table, choices), choices)] == units
 
 
 def test_bounds_and_chance_travel_with_the_metric(place):

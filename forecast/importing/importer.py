@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -14,10 +14,11 @@ from forecast.importing.opening import open_table
 from forecast.importing.own import own_runs
 from forecast.importing.rows import BadRow, RowMaker
 from forecast.importing.table import Table
+from forecast.importing.units import Question, questions
 from forecast.ledger import Conflict, LedgerAppend
 from forecast.records import Run
 
-__all__ = ["Imported", "columns_of", "import_file", "runs_from", "runs_in"]
+__all__ = ["Imported", "columns_of", "import_file", "open_questions", "runs_from", "runs_in"]
 
 _SAMPLE = 1000
 _MOST_PROBLEMS = 1000
@@ -49,6 +50,19 @@ def columns_of(table: Table, choices: Choices) -> list[Column]:
     return assign(table, sample, choices)
 
 
+def open_questions(table: Table, columns: Sequence[Column], choices: Choices) -> list[Question]:
+    """The units that the table leaves open."""
+    return questions(columns, [cells for _, cells in islice(table.rows(), _SAMPLE)], choices)
+
+
+def _refuse_open(table: Table, columns: Sequence[Column], choices: Choices) -> None:
+    """A sample count that may be a logarithm breaks no rule, so it must be asked; the rest the rules refuse."""
+    for question in open_questions(table, columns, choices):
+        if question.unit == "log10":
+            name = question.name
+            raise ForecastError(f"{table.source}: {question.text} say --unit {name}=log10 or --unit {name}=plain")
+
+
 def import_file(
     path: Path | str,
     ledger: Path | str,
@@ -68,6 +82,7 @@ def import_file(
         return _merge(own, str(path), ledger, skip_bad)
     table = open_table(Path(path), choices)
     columns = columns_of(table, choices)
+    _refuse_open(table, columns, choices)
     with LedgerAppend(ledger) as book:
         result = _import(table, columns, choices, book, skip_bad, progress)
         if result.left and not skip_bad:
@@ -88,7 +103,9 @@ def runs_from(path: Path | str, choices: Choices | None = None) -> list[Run]:
 
 def runs_in(table: Table, choices: Choices) -> list[Run]:
     """The runs in a table. Raises BadRows."""
-    maker = RowMaker(columns_of(table, choices), choices, table.source)
+    columns = columns_of(table, choices)
+    _refuse_open(table, columns, choices)
+    maker = RowMaker(columns, choices, table.source)
     runs: dict[str, Run] = {}
     problems: list[str] = []
     for number, cells in table.rows():
