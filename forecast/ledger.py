@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import tempfile
 from array import array
@@ -12,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pydantic import ValidationError
+from pydantic_core import from_json
 
 from forecast.errors import BadRows, ForecastError
 from forecast.files import sha256_hex
@@ -167,7 +167,7 @@ class LedgerAppend:
 
     def _take(self, number: int, line: bytes, problems: list[str]) -> None:
         try:
-            run_id = json.loads(line)["run_id"]
+            run_id = from_json(line)["run_id"]
         except (ValueError, KeyError, TypeError):
             problems.append(str(_parse(number, line)))
             return

@@ -140,7 +140,8 @@ def _made_id(settings: list[str], seed: Scalar, outcomes: list[str]) -> str:
 
 def _metric_text(column: str, choices: Choices) -> str:
     """An evaluation's text up to its value."""
-    return f'{{"metric":{json.dumps(_metric_record(column, choices), ensure_ascii=False)},"value":'
+    record = json.dumps(_metric_record(column, choices), ensure_ascii=False, separators=(",", ":"))
+    return f'{{"metric":{record},"value":'
 
 
 def _metric_record(column: str, choices: Choices) -> dict[str, Any]:

@@ -163,6 +163,8 @@ def _run_id(cell: Cell) -> Scalar:
 def _seed(cell: Cell) -> Scalar:
     if cell is None or cell == "":
         return None
+    if isinstance(cell, str) and len(cell) < 16 and cell.isascii() and cell.isdigit():
+        return int(cell)
     value = number(cell)
     if not isinstance(value, int):
         raise Broken("must be an integer", "correct the cell")
