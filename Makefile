@@ -6,13 +6,17 @@ JOBS ?= 2
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_CONSTRAINT = $(CURDIR)/constraints.txt
 
-.PHONY: demo test lint wheel pilots clean
+.PHONY: demo test test-slurm lint wheel pilots clean
 
 demo: $(VENV)/.demo
 	@$(BIN)/platocast demo --jobs $(JOBS) --installed-in "$$(cat $(VENV)/.demo)"
 
 test: $(VENV)/.test lint
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
+
+# Only the tests that need a real SLURM (Debian: slurmctld slurmd slurm-client slurmdbd and MariaDB's server).
+test-slurm: $(VENV)/.test
+	$(BIN)/python -m pytest tests/slurm
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
