@@ -12,6 +12,7 @@ from forecast.laws.law import Columns
 __all__ = ["BASELINES", "Baseline", "constant_per_g", "nearest_design"]
 
 Array = npt.NDArray[np.float64]
+TIES = 8  # designs at the same distance that are averaged
 Baseline = Callable[[Columns, Array, Array, Columns], Array]
 
 
@@ -28,15 +29,21 @@ def constant_per_g(columns: Columns, means: Array, counts: Array, targets: Colum
 def nearest_design(columns: Columns, means: Array, counts: Array, targets: Columns) -> Array:
     """The mean outcome of the nearest design: each column scaled to its range, positive ones in logarithms."""
     del counts
-    distance = np.zeros((len(next(iter(targets.values()))), len(means)))
+    from scipy.spatial import cKDTree
+
+    seen, asked = [], []
     for name, values in columns.items():
         wanted = targets[name]
         if name != "g" and values.min() > 0 and wanted.min() > 0:
             values, wanted = np.log(values), np.log(wanted)
         span = float(np.ptp(values)) or 1.0
-        distance += ((wanted[:, None] - values[None, :]) / span) ** 2
-    nearest = np.isclose(distance, distance.min(axis=1, keepdims=True), rtol=1e-9, atol=1e-12)
-    return np.asarray((nearest * means).sum(axis=1) / nearest.sum(axis=1))
+        seen.append(values / span)
+        asked.append(wanted / span)
+    near = min(TIES, len(means))
+    found = cKDTree(np.column_stack(seen)).query(np.column_stack(asked), k=near)
+    distance, index = (np.asarray(part).reshape(-1, near) for part in found)
+    tied = distance <= distance[:, :1] * (1 + 1e-9) + 1e-9
+    return np.asarray((tied * means[index]).sum(axis=1) / tied.sum(axis=1))
 
 
 BASELINES: Mapping[str, Baseline] = {"constant-per-g": constant_per_g, "nearest-design": nearest_design}

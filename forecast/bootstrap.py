@@ -41,7 +41,7 @@ def bootstrap(
     begin = np.tile(inner, (draws, 1))
     if kind == "cluster":
         drawn = rng.multinomial(rows, np.full(rows, 1 / rows), size=draws)
-        found = minimise(law, columns, means, drawn * counts, begin, loss=loss, iterations=60).inner
+        found = minimise(law, columns, means, drawn * counts, begin, loss=loss, iterations=60, tolerance=1e-9).inner
         wide = inner + (found - inner) * np.sqrt(rows / max(rows - p, 1))
         return np.asarray(np.clip(wide, law.lower, law.upper))
     if kind == "residual":
@@ -51,4 +51,6 @@ def bootstrap(
         noise = standard * rng.choice([-1.0, 1.0], size=(draws, rows))
     else:
         raise ValueError(f"no bootstrap {kind!r}")
-    return minimise(law, columns, fitted + noise / np.sqrt(counts), counts, begin, loss=loss, iterations=60).inner
+    return minimise(
+        law, columns, fitted + noise / np.sqrt(counts), counts, begin, loss=loss, iterations=60, tolerance=1e-9
+    ).inner

@@ -132,7 +132,7 @@ def _fitted(world: World, means: Array, rng: np.random.Generator) -> Array:
     outcome = np.repeat(means, STARTS, axis=0)
     weight = np.broadcast_to(world.counts, outcome.shape)
     first = project_linear(law, world.columns, outcome, weight, first)
-    minima = minimise(law, world.columns, outcome, weight, first, loss=Loss(), iterations=60)
+    minima = minimise(law, world.columns, outcome, weight, first, loss=Loss(), iterations=60, tolerance=1e-12)
     best = np.argmin(minima.loss.reshape(worlds, STARTS), axis=1) + STARTS * np.arange(worlds)
     return np.asarray(minima.inner[best])
 

@@ -15,12 +15,12 @@ from forecast.laws.law import Law
 from forecast.noise import Noise
 from forecast.profile import profile_parameters
 
-__all__ = ["Fitted", "component_of", "fit_law"]
+__all__ = ["Fitted", "component_of", "fit_law", "screened"]
 
 Array = npt.NDArray[np.float64]
 
 POLISHED = 12
-SCREENED = 2_000_000  # elements of (starts, designs) that a screening looks at
+SCREENED = 500_000  # elements of (starts, designs) that a screening looks at
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def fit_law(law: Law, data: Dataset, *, noise: Noise, loss: Loss, rng: np.random
     p, designs = len(law.parameters), len(data.means)
     if designs <= p:
         return _too_few(law, data)
-    kept = _screened(law, data, loss, rng)
+    kept = screened(law, data, loss, rng)
     minima = minimise(law, data.columns, data.means, data.counts, kept, loss=loss)
     best = minima.best
     inner = minima.inner[best]
@@ -76,7 +76,7 @@ def fit_law(law: Law, data: Dataset, *, noise: Noise, loss: Loss, rng: np.random
     )
 
 
-def _screened(law: Law, data: Dataset, loss: Loss, rng: np.random.Generator) -> Array:
+def screened(law: Law, data: Dataset, loss: Loss, rng: np.random.Generator) -> Array:
     """The most promising starts: more are drawn for more parameters, and judged on at most so many designs."""
     count = 64 * 2 ** min(max(len(law.parameters) - 3, 0), 4)
     every = max(1, -(-count * len(data.means) // SCREENED))

@@ -128,8 +128,8 @@ def confidence(
         return profile_predictions(
             law,
             columns,
-            np.tile(means, (cases, 1)),
-            np.tile(counts, (cases, 1)),
+            np.broadcast_to(means, (cases, len(means))),
+            np.broadcast_to(counts, (cases, len(counts))),
             np.tile(inner, (cases, 1)),
             targets,
             sigma=np.full(cases, sigma),

@@ -9,7 +9,8 @@ import numpy.typing as npt
 from scipy import special
 
 from forecast.dataset import Dataset
-from forecast.engine import Loss, minimise, project_linear, starts
+from forecast.engine import Loss, minimise
+from forecast.estimation import screened
 from forecast.fitted import Mechanism
 from forecast.intervals import noise_about
 from forecast.laws.alignment import shift_and_ceiling
@@ -36,9 +37,7 @@ def mechanism_of(
     if spare < 3:
         return None
     counts = data.counts
-    random = project_linear(law, data.columns, data.means, counts[None], starts(law, 128, rng))
-    total = loss.total(data.means - law.value(data.columns, random), counts[None])
-    random = random[np.argsort(total)[:12]]
+    random = screened(law, data, loss, rng)
     ceiling_start, shift_start = random.copy(), random.copy()
     where = {name: i for i, name in enumerate(names)}
     ceiling_start[:, [where["kappa"], where["gamma"]]] = 0.0  # logarithms: kappa = gamma = 1

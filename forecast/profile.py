@@ -14,6 +14,7 @@ __all__ = ["profile_parameters", "profile_predictions"]
 Array = npt.NDArray[np.float64]
 
 STEPS = np.array([0.3, 0.7, 1.1, 1.6, 2.1, 2.7, 3.5, 4.7, 6.5, 10.0, 18.0, 40.0])
+BLOCK = 2_000_000  # elements of (fits, designs) held at once
 BOTH = np.concatenate([-STEPS[::-1], STEPS])
 
 
@@ -40,6 +41,19 @@ def profile_predictions(
     """
     cases, designs = means.shape
     each = len(BOTH)
+    block = max(1, BLOCK // (each * designs))
+    if cases > block:
+        parts = []
+        for i in range(0, cases, block):
+            some = slice(i, i + block)
+            part = {k: v[some] for k, v in targets.items()}
+            parts.append(
+                profile_predictions(
+                    law, columns, means[some], counts[some], inner[some], part,
+                    sigma=sigma[some], df=df[some], loss=loss, spread=spread[some],
+                )
+            )  # fmt: skip
+        return Confidence(*(np.concatenate([getattr(p, k) for p in parts]) for k in ("value", "statistic", "df")))
     joined = {
         k: np.concatenate([np.broadcast_to(columns[k], (cases, designs)), targets[k][:, None]], axis=1)
         for k in law.predictors
@@ -52,7 +66,9 @@ def profile_predictions(
     repeated = {k: np.repeat(v, each, axis=0) for k, v in joined.items()}
     outcome = np.column_stack([np.repeat(means, each, axis=0), pulled.ravel()])
     weight = np.column_stack([np.repeat(counts, each, axis=0), strength])
-    minima = minimise(law, repeated, outcome, weight, np.repeat(inner, each, axis=0), loss=loss, iterations=40)
+    minima = minimise(
+        law, repeated, outcome, weight, np.repeat(inner, each, axis=0), loss=loss, iterations=40, tolerance=1e-10
+    )
     reached = law.value(repeated, minima.inner)
     total = loss.total(outcome[:, :-1] - reached[:, :-1], weight[:, :-1]).reshape(cases, each)
     statistic = np.sqrt(np.maximum(total - base[:, None], 0.0)) / sigma[:, None]
@@ -83,6 +99,6 @@ def profile_parameters(
     asked = (inner[:, None] + BOTH * spread[:, None]).ravel()
     begin[rows, held] = np.clip(asked, law.lower[held], law.upper[held])
     fixed = held[:, None] == np.arange(p)
-    minima = minimise(law, columns, means, counts, begin, loss=loss, iterations=60, fixed=fixed)
+    minima = minimise(law, columns, means, counts, begin, loss=loss, iterations=60, fixed=fixed, tolerance=1e-10)
     statistic = np.sqrt(np.maximum(minima.loss - base, 0.0)) / sigma
     return ordered(inner, begin[rows, held].reshape(p, each), statistic.reshape(p, each), np.full(p, float(df)))

@@ -19,6 +19,7 @@ from forecast.scoring import crps_student
 __all__ = ["Backtest", "Fold", "backtest_baseline", "backtest_law", "folds_of"]
 
 Array = npt.NDArray[np.float64]
+LEFT_OUT = 200  # training designs that are left out in turn to learn a baseline's spread
 Mask = npt.NDArray[np.bool_]
 
 
@@ -57,19 +58,24 @@ def folds_of(columns: Columns, parameters: int) -> list[Fold]:
     if order is not None:
         levels = np.unique(columns[order])
         half = np.sqrt(levels[0] * levels[-1]) if levels[0] > 0 else (levels[0] + levels[-1]) / 2
-        for level in levels[:-1][levels[:-1] >= half]:
+        for level in _few(levels[:-1][levels[:-1] >= half], 4):
             train = columns[order] <= level
             folds.append(Fold(f"{order} <= {level:g}", train, ~train))
     if "g" in columns:
         shares = np.unique(columns["g"])
         if len(shares) >= 3:
-            folds += [Fold(f"without g = {v:g}", columns["g"] != v, columns["g"] == v) for v in shares]
+            folds += [Fold(f"without g = {v:g}", columns["g"] != v, columns["g"] == v) for v in _few(shares, 8)]
         if order is not None and len(shares) >= 3 and len(levels) >= 3:
             corner = (columns[order] >= levels[-2]) & (columns["g"] >= shares[-2])
             folds.append(Fold(f"without {order} >= {levels[-2]:g}, g >= {shares[-2]:g}", ~corner, corner))
-    spare = [f for f in folds if f.train.sum() >= parameters + 2 and f.test.any()]
-    cuts = [f for f in spare if "<=" in f.name][-4:]
-    return cuts + [f for f in spare if "<=" not in f.name]
+    return [f for f in folds if f.train.sum() >= parameters + 2 and f.test.any()]
+
+
+def _few(levels: Array, most: int) -> Array:
+    """At most so many of the levels, evenly over them; the last is left out where some are, it holds out too little."""
+    if len(levels) <= most:
+        return levels
+    return np.asarray(levels[np.linspace(0, len(levels) - 1, most + 1)[:-1].astype(int)])
 
 
 def backtest_law(
@@ -92,7 +98,7 @@ def backtest_law(
     projected = project_linear(law, data.columns, data.means, weights, inner)
     keep = np.tile(np.arange(each) < len(best), len(folds))
     inner = np.where(keep[:, None], inner, projected)
-    minima = minimise(law, data.columns, data.means, weights, inner, loss=loss, iterations=100)
+    minima = minimise(law, data.columns, data.means, weights, inner, loss=loss, iterations=100, tolerance=1e-9)
     chosen = np.argmin(minima.loss.reshape(len(folds), each), axis=1) + each * np.arange(len(folds))
     refit, counts = minima.inner[chosen], weights[chosen]
     value, jacobian = law.value_and_jacobian(data.columns, refit)
@@ -117,7 +123,7 @@ def backtest_baseline(baseline: Baseline, data: Dataset, folds: Sequence[Fold]) 
         columns = {k: v[train] for k, v in data.columns.items()}
         value = baseline(columns, data.means[train], data.counts[train], data.columns)
         errors = []
-        for i in range(len(train)):
+        for i in range(0, len(train), max(1, len(train) // LEFT_OUT)):
             rest = np.delete(train, i)
             one = {k: v[train[i] : train[i] + 1] for k, v in data.columns.items()}
             less = {k: v[rest] for k, v in data.columns.items()}
