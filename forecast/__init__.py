@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from forecast.prediction import baseline_predictions, predict, predict_joint
     from forecast.reading import read_runs
     from forecast.records import Design, Evaluation, Metric, Prediction, Run, Target
+    from forecast.showing import charts_of
 
 _HOMES = {
     "Design": "records",
@@ -26,6 +27,7 @@ _HOMES = {
     "Target": "records",
     "append_runs": "ledger",
     "baseline_predictions": "prediction",
+    "charts_of": "showing",
     "fit": "fitting",
     "frame_of": "frames",
     "predict": "prediction",
@@ -46,6 +48,7 @@ __all__ = [
     "Target",
     "append_runs",
     "baseline_predictions",
+    "charts_of",
     "fit",
     "frame_of",
     "predict",

@@ -115,7 +115,7 @@ def runs_command(
 ) -> None:
     """Show runs: one line per design with mean and SD over its seeds, or one per run."""
     from forecast.reading import read_runs
-    from forecast.summaries import design_rows, run_rows
+    from forecast.summaries import design_rows, run_rows, short_rows
 
     if refresh:
         from forecast.store import Store
@@ -129,7 +129,9 @@ def runs_command(
     title = f"{designs} design(s), {finished} finished run(s), {len(runs) - finished} failed"
     if as_json:
         rows = [{**row, **{k: v for k, v in constant.items() if k not in row}} for row in rows]
-    elif constant:
+    elif not each:
+        rows = short_rows(rows)
+    if constant and not as_json:
         note("the same in all: " + ", ".join(f"{name}={value}" for name, value in constant.items()))
     show_table(rows, title=title, as_json=as_json)
 

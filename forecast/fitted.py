@@ -221,6 +221,18 @@ class Fit(Record):
         columns = {name: np.array([d.columns[name] for d in self.designs]) for name in names}
         return columns, np.array([d.linked for d in self.designs]), np.array([float(d.runs) for d in self.designs])
 
+    def __str__(self) -> str:
+        """A table for a terminal."""
+        from forecast.showing import fit_text
+
+        return fit_text(self)
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook."""
+        from forecast.showing import fit_html
+
+        return fit_html(self)
+
     def save(self, path: Path | str) -> None:
         """Write the fit as JSON, whole or not at all."""
         write_atomically(Path(path), (self.model_dump_json(indent=1) + "\n").encode())

@@ -154,22 +154,23 @@ def formula(text: str) -> str:
     return f'<p class="formula"><code>{escape(text)}</code></p>'
 
 
-def table(rows: Sequence[Mapping[str, Any]], *, chosen: int | None = None, tags: str = "") -> str:
-    """A sortable table of rows with the same keys. chosen: the row that is marked; tags: a column of levels."""
+def table(rows: Rows, *, chosen: int | None = None, tags: str = "", sortable: bool = True) -> str:
+    """A table of rows with the same keys. chosen: the row that is marked; tags: a column of levels."""
     if not rows:
         return "<p>None.</p>"
     columns = {k: [row[k] for row in rows] for k in rows[0]}
     digits = {k: _decimals(v) for k, v in columns.items() if all(isinstance(x, (int, float, type(None))) for x in v)}
-    head = "".join(
-        f'<th scope="col"{_class(k in digits)}><button type="button">{escape(k.replace("_", " "))}</button></th>'
-        for k in columns
-    )
+    heads = {k: escape(k.replace("_", " ")) for k in columns}
+    if sortable:
+        heads = {k: f'<button type="button">{text}</button>' for k, text in heads.items()}
+    head = "".join(f'<th scope="col"{_class(k in digits)}>{text}</th>' for k, text in heads.items())
     lines = []
     for i, row in enumerate(rows):
         cells = (_cell(k, v, digits, tags) for k, v in row.items())
         lines.append(f"<tr{' class=chosen' if i == chosen else ''}>{''.join(cells)}</tr>")
     inner = f"<thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody>"
-    return f'<div class="scroll"><table class="sortable">{inner}</table></div>'
+    kind = ' class="sortable"' if sortable else ""
+    return f'<div class="scroll"><table{kind}>{inner}</table></div>'
 
 
 def number(value: object, decimals: int | None = None) -> str:

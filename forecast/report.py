@@ -16,6 +16,11 @@ from forecast.records import Run
 
 __all__ = ["fit_page", "report_fit"]
 
+_COLUMNS = (
+    "CRPS, RMSE and coverage of the 95 % interval: on held-out designs. RMSE inside: on the designs of the fit. "
+    "Free: parameters that were estimated. Weight: share in the averaged prediction."
+)
+
 
 def report_fit(
     fit: Fit, runs: Sequence[Run] | None = None, *, rng: np.random.Generator, source: str = "fit.json"
@@ -105,7 +110,7 @@ def _law_section(page: Page, fit: Fit, seen: Observations, axes: list[Axis], rng
         page.chart(
             "curves",
             charts.curves(data, fit.metric.name),
-            "Lines: the law; bands: 95 % for the law itself, without seed noise; dotted: beyond the data. "
+            f"Lines: {_drawn(fit)}; bands: 95 % for the curve itself, without seed noise; dotted: beyond the data. "
             f"Points: {'single runs' if len(seen.names) == fit.noise.runs else 'design means'}.",
         ),
     ]
@@ -117,6 +122,15 @@ def _law_section(page: Page, fit: Fit, seen: Observations, axes: list[Axis], rng
         )
         parts.append(page.chart("surface", charts.surface(tiles, dots, axes[0], axes[-1], fit.metric.name), caption))
     page.section("The law and the runs", *parts)
+
+
+def _drawn(fit: Fit) -> str:
+    shares = sorted((c.weight for c in fit.components if c.weight >= 0.005), reverse=True)
+    if len(shares) < 2:
+        return "the law"
+    return (
+        f"the average of {len(shares)} laws, weighted by how well they extrapolate ({fit.law} {fit.chosen.weight:.0%})"
+    )
 
 
 def _parameters_section(page: Page, fit: Fit) -> None:
@@ -140,11 +154,11 @@ def _comparison_section(page: Page, fit: Fit) -> None:
         {
             "law": c.law,
             "kind": c.kind,
-            "CRPS held out": c.backtest_crps,
-            "RMSE held out": c.backtest_rmse,
-            "95 % coverage": c.coverage,
-            "RMSE in the data": c.rmse,
-            "parameters": c.parameters,
+            "CRPS": c.backtest_crps,
+            "RMSE": c.backtest_rmse,
+            "coverage": c.coverage,
+            "RMSE inside": c.rmse,
+            "free": c.parameters,
             "weight": round(c.weight, 4),
             "status": c.status,
         }
@@ -152,9 +166,9 @@ def _comparison_section(page: Page, fit: Fit) -> None:
     ]
     chosen = next((i for i, row in enumerate(rows) if row["law"] == fit.law), None)
     drawn = [
-        {"law": r["law"], "kind": r["kind"], "zero": 0, "crps": r["CRPS held out"], "RMSE": r["RMSE held out"]}
+        {"law": r["law"], "kind": r["kind"], "zero": 0, "crps": r["CRPS"], "RMSE": r["RMSE"]}
         for r in rows
-        if r["CRPS held out"] is not None
+        if r["CRPS"] is not None
     ]
     parts = []
     if drawn:

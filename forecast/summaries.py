@@ -36,6 +36,23 @@ def design_rows(runs: Sequence[Run], metrics: Sequence[str] = ()) -> Rows:
     return _in_order(rows, varying), constant
 
 
+def short_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of `design_rows` for a narrow terminal: mean and SD in one column, no hash, `failed` only if any did."""
+    failures = any(row["failed"] for row in rows)
+    out = []
+    for row in rows:
+        short: dict[str, Any] = {}
+        for name, value in row.items():
+            if name.endswith(" mean"):
+                spread = row[f"{name.removesuffix(' mean')} SD"]
+                number = "-" if value is None else f"{value:.4g}"
+                short[name.removesuffix(" mean")] = number if spread is None else f"{number}±{spread:.2g}"
+            elif not name.endswith(" SD") and name != "design" and (name != "failed" or failures):
+                short[name] = value
+        out.append(short)
+    return out
+
+
 def run_rows(runs: Sequence[Run], metrics: Sequence[str] = ()) -> Rows:
     """One row per run: id, settings that vary, seed, status and each metric; and the settings that do not vary."""
     names = _metrics(runs, metrics)

@@ -7,7 +7,7 @@ from worlds_of_runs import run
 
 from forecast.errors import ForecastError
 from forecast.records import Design, Run
-from forecast.summaries import design_rows, run_rows
+from forecast.summaries import design_rows, run_rows, short_rows
 
 RUNS = [
     run("b", 200, 0.5, 0.25, seed=3),
@@ -29,6 +29,15 @@ def test_a_design_has_mean_and_sd_over_its_seeds():
     assert statistics.stdev([0.1, 0.3]) == pytest.approx(rows[0]["mutual_knn SD"])
     assert rows[1]["mutual_knn SD"] is None
     assert constant == {"good_view_fraction": 0.5}
+
+
+def test_short_rows_hold_mean_and_sd_in_one_column():
+    rows, _ = design_rows(RUNS)
+    short = short_rows(rows)
+
+    assert short[0] == {"n_samples": 100, "runs": 3, "failed": 1, "mutual_knn": "0.2±0.14"}
+    assert short[1]["mutual_knn"] == "0.25"
+    assert "failed" not in short_rows(design_rows(RUNS[:3])[0])[0]
 
 
 def test_a_row_per_run_says_what_varies():
