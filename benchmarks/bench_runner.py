@@ -46,6 +46,11 @@ def finished(folder: Path, count: int, items: int = 300) -> None:
         files.attempt(1).write_text(json.dumps(attempt | {"started": now(), "ended": now(), "reason": None}))
 
 
+def line(what: str, action: object) -> str:
+    """What was done, and the seconds of it."""
+    return "{:27}{:6.2f} s wall {:6.2f} s cpu".format(what, *seconds(action))
+
+
 def seconds(action: object) -> tuple[float, float]:
     """Wall and CPU seconds of a call."""
     wall, cpu = time.perf_counter(), time.process_time()
@@ -61,22 +66,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         finished(folder / "status", 1000)
-        print("status of 1,000 runs       %6.2f s wall %6.2f s cpu" % seconds(lambda: read_status(folder / "status")))
+        print(line("status of 1,000 runs", lambda: read_status(folder / "status")))
         finished(folder / "collect", 10_000)
         ledger = folder / "runs.jsonl"
-        print(
-            "collect of 10,000 folders  %6.2f s wall %6.2f s cpu" % seconds(lambda: collect(folder / "collect", ledger))
-        )
-        print(
-            "collect, nothing new       %6.2f s wall %6.2f s cpu" % seconds(lambda: collect(folder / "collect", ledger))
-        )
+        print(line("collect of 10,000 folders", lambda: collect(folder / "collect", ledger)))
+        print(line("collect, nothing new", lambda: collect(folder / "collect", ledger)))
         if given.slurm:
             place = Placing(ExecutorChoice(), Preset(partition=given.slurm, time_min=5))
-            print(
-                "launch of 1,000 on SLURM   %6.2f s wall %6.2f s cpu"
-                % seconds(lambda: launch(specs(1000), folder / "l", place))
-            )
-            print("status of these            %6.2f s wall %6.2f s cpu" % seconds(lambda: read_status(folder / "l")))
+            print(line("launch of 1,000 on SLURM", lambda: launch(specs(1000), folder / "l", place)))
+            print(line("status of these", lambda: read_status(folder / "l")))
 
 
 if __name__ == "__main__":

@@ -169,14 +169,12 @@ def _candidate_rows(fitted: Fit) -> list[dict[str, Any]]:
     rows = []
     for row in fitted.candidates:
         shown = {
-            "": "*" if row.law == fitted.law else "",
-            "law": row.law,
+            "law": f"* {row.law}" if row.law == fitted.law else f"  {row.law}",
             "p": row.parameters,
-            "rmse": row.rmse,
-            "held_out": row.backtest_rmse,
-            "crps": row.backtest_crps,
+            "RMSE": row.backtest_rmse,
+            "CRPS": row.backtest_crps,
             "cover": row.coverage,
-            "weight": row.weight if row.weight >= 0.001 else 0.0,
+            "weight": round(row.weight, 2),
             "status": "baseline" if row.kind == "baseline" else row.status.partition(":")[0],
         }
         rows.append(_rounded(shown))
@@ -214,7 +212,7 @@ def _print_fit(fitted: Fit) -> None:
     typer.echo("")
     show_table(
         _candidate_rows(fitted),
-        title="Laws and baselines: RMSE inside, RMSE and CRPS held out, coverage of 95 % there",
+        title="Laws and baselines on held-out designs: RMSE, CRPS, coverage of 95 %",
         as_json=False,
     )
     typer.echo("")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
-import click
 import typer
 
 import forecast.commands
@@ -35,20 +35,24 @@ prereg.commands.add_to(app)
 runner.commands.add_to(app)
 
 
+# typer carries a click of its own, so the class is looked up where typer's own errors descend from it
+_USAGE_ERRORS: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command. Exit 0: done; 1: a check that failed; 2: bad input."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code = app(args=words, standalone_mode=False)
+        code = app(args=words, prog_name="platocast", standalone_mode=False)
     except ForecastError as error:
         if "--debug" in words:
-            raise
+            traceback.print_exc()
         sys.stderr.write(f"error: {error}\n")
         code = error.exit_code
-    except click.exceptions.Abort:
+    except typer.Abort:
         sys.stderr.write("stopped\n")
         code = 130
-    except click.ClickException as error:
+    except _USAGE_ERRORS as error:
         error.show()
         code = 2
     raise SystemExit(code if isinstance(code, int) else 0)

@@ -95,7 +95,7 @@ def test_only_token_time_is_registered_by_and_the_files_date_is_a_claim(real_aut
         assert not any("registered by" in text for text in texts(report, "time"))
 
 
-def test_the_authority_that_the_log_carries_is_not_believed_instead_of_mine(practice_authority, real_authority, tmp_path):
+def test_the_authority_that_the_log_carries_does_not_replace_mine(practice_authority, real_authority, tmp_path):
     _, log, key = registered(tmp_path)
     stamp(log, [practice_authority], key=key)
     ca = tmp_path / "ca.pem"
