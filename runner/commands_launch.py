@@ -203,7 +203,8 @@ def summary(planned: Any, submission: Path | None) -> str:
     """What a launch did, in one line."""
     new = f"{len(planned.to_do)} run(s) in {len(planned.lists)} new job(s)"
     if submission is not None:
-        new += f" ({submission})"
+        here = Path.cwd()
+        new += f" ({submission.relative_to(here) if submission.is_relative_to(here) else submission})"
     parts = (
         (planned.finished, "finished before"),
         (planned.failed, "failed before (not repeated)"),
