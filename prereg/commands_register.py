@@ -110,7 +110,8 @@ def register_command(
     )
     if authorities is None:
         note(
-            "time owed: no authority has stamped this yet (`platocast log stamp`); until then the order rests on the seeds"
+            "time owed: no authority has stamped this yet (`platocast log stamp`); until then the order "
+            "rests on the seeds"
         )
         return
     from prereg.commands_amend import pay
