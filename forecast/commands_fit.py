@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forecast.console import JsonFlag, note, show_record, show_table
+from forecast.console import JsonFlag, note, show_record, show_table, working
 from forecast.errors import ForecastError
 
 if TYPE_CHECKING:
@@ -61,24 +61,26 @@ def fit_command(
     from forecast.laws.custom import read_bounds
     from forecast.reading import read_runs
 
-    fitted = fit(
-        read_runs(runs),
-        metric=metric,
-        law=law,
-        loss=loss,
-        delta=delta,
-        link=link,
-        intervals=intervals,
-        columns=_pairs(column or [], "--column"),
-        bounds=read_bounds(bounds or []),
-        fixed=_numbers(fix or [], "--fix"),
-        rng=np.random.default_rng(seed),
-        seed=seed,
-    )
+    with working(f"fitting {metric}"):
+        fitted = fit(
+            read_runs(runs),
+            metric=metric,
+            law=law,
+            loss=loss,
+            delta=delta,
+            link=link,
+            intervals=intervals,
+            columns=_pairs(column or [], "--column"),
+            bounds=read_bounds(bounds or []),
+            fixed=_numbers(fix or [], "--fix"),
+            rng=np.random.default_rng(seed),
+            seed=seed,
+        )
     if calibrate:
         from forecast.calibration import calibrated
 
-        fitted = calibrated(fitted, rng=np.random.default_rng([seed, 1]))
+        with working("simulating studies of these designs"):
+            fitted = calibrated(fitted, rng=np.random.default_rng([seed, 1]))
     if out is not None:
         fitted.save(out)
     if as_json:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forecast.console import note
+from forecast.console import note, working
 from forecast.errors import ForecastError
 
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ def report_command(
     """Write a fit or a check as one self-contained HTML page; it opens without a network."""
     from forecast.files import write_atomically
 
-    text = page_of(file, runs=runs, fit=fit, log=log, seed=seed).html().encode()
+    with working("drawing the page"):
+        text = page_of(file, runs=runs, fit=fit, log=log, seed=seed).html().encode()
     write_atomically(out, text)
     note(f"wrote {out} ({len(text) / 1e6:.1f} MB); open it in a browser")
 

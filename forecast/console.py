@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
 
-__all__ = ["JsonFlag", "note", "show_record", "show_table"]
+__all__ = ["JsonFlag", "note", "show_record", "show_table", "working"]
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
@@ -52,6 +53,19 @@ def note(text: str) -> None:
     from rich.console import Console
 
     Console(stderr=True, highlight=False).print(text, markup=False)
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """A spinner on standard error while something long goes on, silent where that is not a terminal."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(what):
+        yield
 
 
 def _text(value: object) -> str:
