@@ -373,3 +373,13 @@ def test_wrong_options_are_refused(place, words, expected):
     refused = platocast("import", write(place[0], GOOD), "--ledger", place[1], *words, cwd=place[0].parent)
 
     assert (refused.returncode, expected in refused.stderr) == (2, True)
+
+
+def test_capital_n_beside_d_are_parameters_and_tokens_not_samples(tmp_path):
+    table = tmp_path / "chinchilla.csv"
+    table.write_text("N,D,loss\n1e8,2e9,3.1\n2e8,4e9,2.9\n")
+    alone = tmp_path / "samples.csv"
+    alone.write_text("N,loss\n1e8,3.1\n2e8,2.9\n")
+
+    assert {"N", "D"} == set(read_runs(table)[0].design.settings)
+    assert {"n_samples"} == set(read_runs(alone)[0].design.settings)

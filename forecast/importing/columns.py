@@ -123,7 +123,12 @@ def _guess(column: str, known: str | None, numeric: bool, hint: Hint | None) -> 
 
 
 def _first(name: str, columns: Sequence[str], said: Mapping[str, object]) -> list[str]:
-    """The one column that `name` is guessed from: the first synonym that is there."""
+    """The one column that `name` is guessed from: the first synonym that is there.
+
+    N beside D are parameters and tokens, as scaling laws write them, not samples.
+    """
+    if {"N", "D"} <= set(columns):
+        columns = [column for column in columns if column != "N"]
     plain = {_plain(column): column for column in reversed(columns) if column not in said}
     tails = {key.rpartition(".")[2].rpartition("/")[2]: column for key, column in plain.items()}
     for where in (plain, tails if name in ("seed", "good_view_fraction", "n_samples") else {}):
