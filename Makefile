@@ -12,7 +12,7 @@ demo: $(VENV)/.demo
 	@$(BIN)/platocast demo --jobs $(JOBS) --installed-in "$$(cat $(VENV)/.demo)"
 
 test: $(VENV)/.test lint
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "not slurm"
 
 # Only the tests that need a real SLURM (Debian: slurmctld slurmd slurm-client slurmdbd and MariaDB's server).
 test-slurm: $(VENV)/.test
