@@ -195,7 +195,14 @@ def test_ctrl_c_leaves_the_jobs_running_and_says_how_to_come_back(place: Place) 
     place.write("[[designs]]\nn_samples = 20\ndo = 'wait'\n")
     command = place.command("launch", place.study, "--folder", place.folder)
     launcher = subprocess.Popen(
-        command, env=place.environment, cwd=place.work, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command,
+        env=place.environment,
+        cwd=place.work,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # where the suite itself runs in the background, SIGINT is ignored and children inherit that
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
     until(place.started)
     os.killpg(launcher.pid, signal.SIGINT)
