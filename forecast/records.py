@@ -15,6 +15,7 @@ __all__ = [
     "Counters",
     "Design",
     "Evaluation",
+    "LossCurve",
     "Metric",
     "Prediction",
     "Provenance",
@@ -93,12 +94,15 @@ class Evaluation(Record):
     """One metric's value on one run.
 
     hits: per test item, how many of `trials` succeeded; value = sum(hits) / (len(hits) * trials).
+    checkpoint: which state of the run was scored; null is the last. code_hash: of the code that scored it.
     """
 
     metric: Metric
     value: FiniteFloat
     hits: tuple[int, ...] | None = None
     trials: Annotated[int, Field(gt=0)] | None = None
+    checkpoint: Annotated[str, Field(min_length=1)] | None = None
+    code_hash: Sha256 | None = None
 
     @model_validator(mode="after")
     def _value_within_bounds(self) -> Evaluation:
@@ -114,6 +118,8 @@ class Counters(Record):
     """What a run consumed, each counted on its own. Integers count things; seconds and bytes say so.
 
     samples: items of the corpus presented (a scene with its views; for next-token one text).
+    gpu_s: GPU-seconds allocated, idle ones included; gpu_used_s: GPU-seconds in which they computed, as sampled.
+    test_set_uses: how often this run scored the test items, the final evaluation included.
     """
 
     samples_planned: int | None = None
@@ -130,31 +136,59 @@ class Counters(Record):
     wall_s: FiniteFloat | None = None
     cpu_s: FiniteFloat | None = None
     gpu_s: FiniteFloat | None = None
+    gpu_used_s: FiniteFloat | None = None
     peak_memory_bytes: int | None = None
+    peak_gpu_memory_bytes: int | None = None
+    test_set_uses: int | None = None
 
 
 class Provenance(Record):
     """Where a run comes from. Times are UTC, ISO 8601.
 
     code_hash: of the three packages, pyproject.toml and constraints.txt as they ran.
+    code_diff_hash: of the checkout's difference from code_commit, null where there is none.
+    training_hash: of the user's own training as it ran, as far as its files are known; training_launched: as launched.
     data_hash: of the world's manifest.
+    seeds: of each random stream (init, order, views, slices), derived from the run's seed.
+    text_authors: who wrote the texts; a captioner that saw the images is paired supervision by the back door.
+    elsewhere: launched by another scheduler; what it says of itself was not seen by us.
     """
 
     code_hash: Sha256 | None = None
     code_commit: str | None = None
     code_dirty: bool | None = None
+    code_diff_hash: Sha256 | None = None
+    training_hash: Sha256 | None = None
+    training_launched: Sha256 | None = None
     lock_hash: Sha256 | None = None
     data_hash: Sha256 | None = None
     hardware: str | None = None
     threads: int | None = None
     precision: str | None = None
     world_size: int | None = None
+    seeds: Annotated[Mapping[str, int], *Frozen] | None = None
+    text_authors: str | None = None
     submitted: str | None = None
     started: str | None = None
     ended: str | None = None
     job_id: str | None = None
     attempt: int | None = None
     source: str | None = None
+    elsewhere: bool | None = None
+
+
+class LossCurve(Record):
+    """How the training loss fell: at most 64 steps of it, counted from 1, and the hash of the whole curve's file."""
+
+    steps: tuple[int, ...]
+    loss: tuple[FiniteFloat, ...]
+    sha256: Sha256 | None = None
+
+    @model_validator(mode="after")
+    def _one_loss_a_step(self) -> LossCurve:
+        if len(self.steps) != len(self.loss):
+            raise ValueError(f"{len(self.steps)} steps and {len(self.loss)} losses; give one loss a step")
+        return self
 
 
 class Run(Record):
@@ -172,6 +206,7 @@ class Run(Record):
     failure: str | None = None
     evaluations: tuple[Evaluation, ...] = ()
     counters: Counters | None = None
+    loss_curve: LossCurve | None = None
     provenance: Provenance | None = None
 
     @model_validator(mode="after")
