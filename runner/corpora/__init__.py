@@ -1,0 +1,1 @@
+"""Corpora from local files: captions and pictures, read once, kept as memory maps."""
