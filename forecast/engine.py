@@ -169,7 +169,7 @@ def _descend(
     alive = np.arange(batch)
     value, jacobian = law.value_and_jacobian(columns, x)
     residual = y - value
-    total = loss.total(residual, w)
+    total = loss.total(residual, w) + law.prior_loss(x)
     alive = np.flatnonzero(np.isfinite(total))
     residual, jacobian = residual[alive], jacobian[alive]
     done = 0
@@ -181,7 +181,7 @@ def _descend(
         trial = np.clip(x[alive] + step, law.lower, law.upper)
         value, new_jacobian = law.value_and_jacobian(_part(columns, alive), trial)
         new_residual = y[alive] - value
-        new_total = loss.total(new_residual, w[alive])
+        new_total = loss.total(new_residual, w[alive]) + law.prior_loss(trial)
         better = new_total < total[alive]
         gain = np.where(better, (total[alive] - new_total) / np.maximum(total[alive], 1e-300), 0.0)
         damping[alive] = np.clip(np.where(better, damping[alive] * 0.2, damping[alive] * 6.0), 1e-14, 1e12)
@@ -210,10 +210,15 @@ def _normal(
     weighted = j * weight[..., None]
     normal = np.matmul(weighted.transpose(0, 2, 1), j)
     right = np.einsum("bmp,bm->bp", weighted, r)
+    squares = np.sum(weight * r * r, axis=1)
+    if law.priors:
+        away, slope = law.prior_residual(x)
+        normal = normal + np.eye(x.shape[1]) * (slope**2)[:, None, :]
+        right, squares = right + slope * away, squares + np.sum(away**2, axis=1)
     tolerance = 1e-12 * np.maximum(1.0, np.abs(x))
     stuck = held | ((x <= law.lower + tolerance) & (right < 0)) | ((x >= law.upper - tolerance) & (right > 0))
     length = np.sqrt(np.maximum(np.einsum("bpp->bp", normal), 0.0))
-    norm = np.sqrt(np.sum(weight * r * r, axis=1))
+    norm = np.sqrt(squares)
     cosine = np.abs(right) / np.maximum(length * norm[:, None], 1e-300)
     cosine = np.where(stuck | (length <= 0), 0.0, cosine)
     return normal, right, ~stuck, np.max(cosine, axis=1)

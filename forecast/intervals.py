@@ -85,6 +85,8 @@ def spread(
     tolerance = 1e-6 * np.maximum(1.0, np.abs(inner))
     free = (inner > law.lower + tolerance) & (inner < law.upper - tolerance)
     normal = np.einsum("bmi,bm,bmj->bij", jacobian, counts, jacobian)
+    if law.priors:
+        normal = normal + np.eye(p) * (law.prior_residual(inner)[1] ** 2)[:, None, :]
     scale = np.sqrt(np.maximum(np.einsum("bii->bi", normal), 1e-300))
     unit = normal / (scale[:, :, None] * scale[:, None, :])
     both = free[:, :, None] & free[:, None, :]

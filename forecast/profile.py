@@ -60,7 +60,7 @@ def profile_predictions(
     }
     at_best = law.value(joined, inner)
     best = at_best[:, -1]
-    base = loss.total(means - at_best[:, :-1], counts)
+    base = loss.total(means - at_best[:, :-1], counts) + law.prior_loss(inner)
     pulled = best[:, None] + BOTH * spread[:, None]
     strength = np.repeat((4 * sigma / spread) ** 2, each)
     repeated = {k: np.repeat(v, each, axis=0) for k, v in joined.items()}
@@ -70,7 +70,8 @@ def profile_predictions(
         law, repeated, outcome, weight, np.repeat(inner, each, axis=0), loss=loss, iterations=40, tolerance=1e-10
     )
     reached = law.value(repeated, minima.inner)
-    total = loss.total(outcome[:, :-1] - reached[:, :-1], weight[:, :-1]).reshape(cases, each)
+    total = loss.total(outcome[:, :-1] - reached[:, :-1], weight[:, :-1]) + law.prior_loss(minima.inner)
+    total = total.reshape(cases, each)
     statistic = np.sqrt(np.maximum(total - base[:, None], 0.0)) / sigma[:, None]
     return ordered(best, reached[:, -1].reshape(cases, each), statistic, df)
 
@@ -92,7 +93,8 @@ def profile_parameters(
     spread: a first guess of each parameter's SD, (p,).
     """
     p, each = len(inner), len(BOTH)
-    base = float(loss.total((means - law.value(columns, inner[None])[0])[None], counts[None])[0])
+    data = loss.total((means - law.value(columns, inner[None])[0])[None], counts[None])
+    base = float((data + law.prior_loss(inner[None]))[0])
     held = np.repeat(np.arange(p), each)
     begin = np.tile(inner, (p * each, 1))
     rows = np.arange(p * each)

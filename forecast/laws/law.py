@@ -84,6 +84,8 @@ class Law:
     family: "shift" (g shifts the curve along log n), "ceiling" (g sets the ceiling), "null" or "other".
     solver: for a law without a closed form: (columns, parameters, constants) -> value, gradient.
     link: the scale of `value`; the formula is always in the outcome's own unit.
+    priors: parameter -> mean and SD of a normal prior, own unit; noise_variance: of one run, what a prior's squares
+    are weighed against.
     """
 
     name: str
@@ -95,6 +97,8 @@ class Law:
     family: str = "other"
     solver: Solver | None = None
     link: LinkName = "identity"
+    priors: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    noise_variance: float = 0.0
 
     @cached_property
     def expression(self) -> Expression:
@@ -177,7 +181,30 @@ class Law:
         free = tuple(p for p in self.parameters if p.name not in values)
         if not free:
             raise ForecastError(f"every parameter of {self.name} is fixed; leave at least one free")
-        return replace(self, parameters=free, constants={**self.constants, **values})
+        priors = {name: prior for name, prior in self.priors.items() if name not in values}
+        return replace(self, parameters=free, constants={**self.constants, **values}, priors=priors)
+
+    def prior_residual(self, inner: Array) -> tuple[Array, Array]:
+        """What the priors add to the data's residuals, and its derivative by engine coordinates, (batch, p) each.
+
+        The sum of squares is noise_variance ((parameter - mean) / SD)^2: minus twice the log posterior, as the loss is
+        minus twice the log likelihood in units of noise_variance. Zero without priors.
+        """
+        residual, slope = np.zeros(inner.shape), np.zeros(inner.shape)
+        for i, parameter in enumerate(self.parameters):
+            if parameter.name in self.priors:
+                mean, sd = self.priors[parameter.name]
+                unit = np.sqrt(self.noise_variance) / sd
+                outer = parameter.outer(inner[:, i])
+                residual[:, i] = unit * (mean - outer)
+                slope[:, i] = unit * (outer if parameter.walk == "log" else 1.0)
+        return residual, slope
+
+    def prior_loss(self, inner: Array) -> Array | float:
+        """The priors' share of the loss, (batch,); 0 without priors."""
+        if not self.priors:
+            return 0.0
+        return np.asarray(np.sum(self.prior_residual(inner)[0] ** 2, axis=1))
 
     def _shape(self, columns: Columns, inner: Array) -> tuple[int, int]:
         first = columns[self.predictors[0]] if self.predictors else next(iter(columns.values()))
