@@ -8,7 +8,17 @@ from pathlib import Path
 
 from forecast.files import canonical_json, sha256_hex
 
-__all__ = ["PACKAGES", "PROJECT_FILES", "code_hash", "code_names", "files_under", "hash_of", "own_root", "read_files"]
+__all__ = [
+    "PACKAGES",
+    "PROJECT_FILES",
+    "code_hash",
+    "code_names",
+    "evaluation_code_hash",
+    "files_under",
+    "hash_of",
+    "own_root",
+    "read_files",
+]
 
 PACKAGES = ("forecast", "prereg", "runner")
 PROJECT_FILES = ("pyproject.toml", "constraints.txt")
@@ -22,6 +32,12 @@ def own_root() -> Path:
 def code_hash(root: Path) -> str:
     """The hash of the three packages, pyproject.toml and constraints.txt under `root`."""
     return hash_of(read_files(root, code_names(root)))
+
+
+def evaluation_code_hash(root: Path) -> str:
+    """The hash of what scores our own runs: runner/evaluation*.py and runner/metrics under `root`."""
+    names = [name for name in code_names(root) if name.startswith(("runner/evaluation", "runner/metrics/"))]
+    return hash_of(read_files(root, names))
 
 
 def hash_of(files: Mapping[str, bytes]) -> str:

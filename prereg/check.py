@@ -23,6 +23,7 @@ from prereg.statement import Registration, SignedRegistration
 __all__ = ["BaselineTest", "Check", "PrimaryResult", "check"]
 
 AS_GOOD, WORSE, INCONCLUSIVE = "AS GOOD AS SEED NOISE", "WORSE THAN SEED NOISE", "INCONCLUSIVE"
+ONE_LOOK = "one look is registered, when the last run is there"
 _LABELS = {"as good": AS_GOOD, "worse": WORSE, "inconclusive": INCONCLUSIVE}
 
 
@@ -137,11 +138,13 @@ def check(
         raise ForecastError(
             f"no run belongs to registration {registration.digest[:16]}; give the ledger that its runs are in"
         )
-    primary, absent = _test(statement, _errors(used), rng)
+    interim = _interim(statement, outcomes, as_of, final)
+    early = interim and statement.rules.looks == 1
+    primary, absent = (None, ONE_LOOK) if early else _test(statement, _errors(used), rng)
     with_excluded = [outcome for outcome in outcomes if outcome.status == "finished"]
-    some_excluded = len(with_excluded) > len(used)
+    some_excluded = len(with_excluded) > len(used) and not early
     all_runs = _test(statement, _errors(with_excluded), None)[0] if some_excluded else None
-    baselines = tuple(_baseline(statement, name, used) for name in statement.baselines)
+    baselines = tuple(_baseline(statement, name, used, early) for name in statement.baselines)
     sigma, source = _sigma(statement, used)
     return Check(
         registration=registration.digest,
@@ -149,7 +152,7 @@ def check(
         claim=statement.claim,
         metric=statement.metric.name,
         as_of=as_of.isoformat(),
-        headline=_headline(statement, outcomes, findings, primary, absent, baselines, as_of, final),
+        headline=_headline(statement, outcomes, findings, primary, absent, baselines, interim),
         ok=not any(finding.level == "failed" for finding in findings),
         expected=len(outcomes),
         finished=len(with_excluded),
@@ -186,37 +189,38 @@ def _test(
 ) -> tuple[PrimaryResult | None, str | None]:
     """The registered primary test on `errors` per target; None and the reason where it cannot be made.
 
+    Where several looks are registered, each is made at alpha / looks (Bonferroni).
     rng: to simulate how many seeds would decide; None leaves that out.
     """
     from forecast.noise_test import replicate_test, seeds_needed, single_run_test
 
-    rule = statement.rules.primary
+    rule, alpha = statement.rules.primary, statement.rules.primary.alpha / statement.rules.looks
     repeated = [np.array(group) for group in errors.values() if len(group) >= 2]
     if repeated and all(float(np.ptp(group)) == 0.0 for group in repeated):
         return None, "seed had no effect: the replicates of every target are identical"
     try:
         if rule.test == "replicates":
-            result = replicate_test(repeated, delta=rule.delta, alpha=rule.alpha)
+            result = replicate_test(repeated, delta=rule.delta, alpha=alpha)
         else:
             sigma, df = statement.noise.sigma, statement.noise.degrees_of_freedom
             if sigma is None or df < 1:
                 return None, "no replicates and no registered sigma: nothing to compare with seed noise"
             values = np.array([error for group in errors.values() for error in group])
-            result = single_run_test(values, sigma=sigma, df=df, delta=rule.delta, alpha=rule.alpha)
+            result = single_run_test(values, sigma=sigma, df=df, delta=rule.delta, alpha=alpha)
     except ValueError as error:
         return None, str(error)
-    needed = seeds_needed(result, rng=rng, alpha=rule.alpha) if rng and result.label == "inconclusive" else None
+    needed = seeds_needed(result, rng=rng, alpha=alpha) if rng and result.label == "inconclusive" else None
     fields = dataclasses.asdict(result) | {"label": _LABELS[result.label], "seeds_needed": needed}
     return PrimaryResult.model_validate(fields), None
 
 
-def _baseline(statement: Registration, name: str, used: Sequence[Outcome]) -> BaselineTest:
+def _baseline(statement: Registration, name: str, used: Sequence[Outcome], early: bool) -> BaselineTest:
     points = statement.baselines[name]
     groups: dict[str, list[float]] = {}
     for outcome in used:
         if outcome.value is not None:
             groups.setdefault(outcome.target, []).append(outcome.value - points[outcome.target])
-    result, _ = _test(statement, groups, None)
+    result = None if early else _test(statement, groups, None)[0]
     errors = [error for group in groups.values() for error in group]
     return BaselineTest(baseline=name, label=result.label if result else None, rmse=_rmse(errors))
 
@@ -242,6 +246,17 @@ def _item_error(registration: SignedRegistration, runs: Sequence[Run]) -> float 
     return item_sampling_error(mine, registration.statement.metric.name)
 
 
+def _used(outcomes: Sequence[Outcome]) -> int:
+    return sum(outcome.status == "finished" and outcome.rule is None for outcome in outcomes)
+
+
+def _interim(statement: Registration, outcomes: Sequence[Outcome], as_of: date, final: bool) -> bool:
+    """Whether runs are still awaited: some are missing, none is lost otherwise, and the deadline is not past."""
+    missing = sum(outcome.status == "missing" for outcome in outcomes)
+    waiting = 0 < missing == len(outcomes) - _used(outcomes)
+    return waiting and not final and as_of <= date.fromisoformat(statement.rules.deadline)
+
+
 def _headline(
     statement: Registration,
     outcomes: Sequence[Outcome],
@@ -249,22 +264,16 @@ def _headline(
     primary: PrimaryResult | None,
     absent: str | None,
     baselines: Sequence[BaselineTest],
-    as_of: date,
-    final: bool,
+    interim: bool,
 ) -> str:
-    expected = len(outcomes)
-    used = sum(outcome.status == "finished" and outcome.rule is None for outcome in outcomes)
-    missing = sum(outcome.status == "missing" for outcome in outcomes)
+    expected, used = len(outcomes), _used(outcomes)
     parts = []
     if any(finding.level == "failed" for finding in findings):
         parts.append("VERIFICATION FAILED:")
     if any(finding.code == "withdrawn" for finding in findings):
         parts.append("WITHDRAWN:")
     if used < expected:
-        only_waiting = (
-            missing == expected - used and not final and as_of <= date.fromisoformat(statement.rules.deadline)
-        )
-        parts.append(f"INTERIM {used} of {expected}:" if only_waiting else f"INCOMPLETE ({used} of {expected}):")
+        parts.append(f"INTERIM {used} of {expected}:" if interim else f"INCOMPLETE ({used} of {expected}):")
     if primary is None:
         parts.append(f"NO VERDICT: {absent}")
         return " ".join(parts)

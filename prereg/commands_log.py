@@ -48,10 +48,14 @@ def verify_command(
         Path | None, typer.Option("--data", help="The runs that were fitted; they are fitted again.")
     ] = None,
     sacct: Annotated[Path | None, typer.Option("--sacct", help="What SLURM's accounting printed, see README.")] = None,
+    jobs: Annotated[
+        Path | None, typer.Option("--jobs", help="The folder of a launch; its job specs are compared with the log.")
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Examine a log: what is verified, what failed (exit 1), and what could not be examined."""
     from forecast.reading import read_runs
+    from prereg.job_files import job_files
     from prereg.order import read_sacct
     from prereg.verify import verify_log
 
@@ -63,6 +67,7 @@ def verify_command(
         runs=read_runs(ledger) if ledger else None,
         data=read_runs(data) if data else None,
         sacct=read_sacct(sacct) if sacct else None,
+        jobs=job_files(jobs) if jobs else None,
     )
     rows = [{"result": f.level, "entry": f.seq, "what": f.text} for f in report.findings]
     show_table(rows, title=f"log {log}", as_json=as_json)

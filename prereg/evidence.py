@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import re
+from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -68,7 +71,40 @@ def examine_resolution(registration: SignedRegistration, resolution: SignedEntry
     if changed:
         text = f"EDITED: {len(changed)} outcomes are not those that were signed ({', '.join(changed[:5])})"
         return [_finding("failed", "EDITED", text, resolution.seq)]
+    problem = _other_result(registration, check, rows, runs)
+    if problem:
+        return [_finding("failed", "RESULT", f"RESULT NOT REPRODUCED: {problem}", resolution.seq)]
     return [_finding("verified", "resolve", f"all {len(now)} outcomes are those that were signed", resolution.seq)]
+
+
+_SEEDS = re.compile(r" \((about \d+ seeds a target would decide|more seeds alone will not decide)\)")
+
+
+def _other_result(
+    registration: SignedRegistration, signed: Mapping[str, Any], rows: Sequence[Any], runs: Sequence[Run]
+) -> str | None:
+    """How the signed headline and numbers differ from what the check gives for the signed outcomes; None if not."""
+    from prereg.check import check
+
+    try:
+        again = check(
+            registration,
+            runs,
+            rng=np.random.default_rng(int(registration.digest[:16], 16)),
+            as_of=date.fromisoformat(str(signed.get("as_of"))),
+            exclusions={str(row["run_id"]): str(row["rule"]) for row in rows if row.get("rule")},
+            final=True,
+        )
+    except (ForecastError, ValueError) as error:
+        return f"the check cannot be made again: {error}"
+    stated, found = (_SEEDS.sub("", text) for text in (str(signed.get("headline")), again.headline))
+    if stated.removeprefix("WITHDRAWN: ") != found:
+        return f"signed is {stated!r}, the runs give {found!r}"
+    for name in ("rmse", "sigma"):
+        was, now = signed.get(name), getattr(again, name)
+        if (was is None) != (now is None) or (now is not None and not math.isclose(float(str(was)), now, rel_tol=1e-9)):
+            return f"{name} signed is {was}, the runs give {now}"
+    return None
 
 
 def examine_refit(registration: SignedRegistration, data: Sequence[Run]) -> Finding:

@@ -107,6 +107,14 @@ def _examine_metric(claim: MetricClaim, run: Run) -> list[Finding]:
         for name in ("higher_is_better", "chance", "lower", "upper", "items_hash")
         if getattr(evaluation.metric, name) != getattr(claim, name)
     ]
+    scored, code = evaluation.checkpoint or "last", evaluation.code_hash
+    if scored != claim.checkpoint:
+        wrong.append(f"checkpoint {scored!r} instead of {claim.checkpoint!r}")
+    if code and claim.evaluation_code_hash and code != claim.evaluation_code_hash:
+        wrong.append(f"evaluation code {code[:12]} instead of {claim.evaluation_code_hash[:12]}")
+    seen, planned = (run.counters.samples_seen, run.counters.samples_planned) if run.counters else (None, None)
+    if claim.checkpoint == "last" and None not in (seen, planned) and seen != planned:
+        wrong.append(f"{seen} samples of {planned} planned")
     text = f"{run.run_id}: OUTCOME SWITCHED: {claim.name} has {'; '.join(wrong)}"
     return [_failed("OUTCOME SWITCHED", text)] if wrong else []
 

@@ -163,7 +163,7 @@ def state(
                 **terms.given("missing_runs", "multiplicity", "secondary"),
             ),
             launch=LaunchClaim(code_hash=terms.code_hash, job_name=terms.job_name),
-            power=power_of(replicates, primary, fit.noise.degrees_of_freedom, rng),
+            power=power_of(replicates, primary, fit.noise.degrees_of_freedom, rng, looks=terms.looks),
         )
     except ValidationError as error:
         first = error.errors()[0]
@@ -174,22 +174,21 @@ def state(
 
 
 def power_of(
-    replicates: Sequence[int], primary: PrimaryRule, noise_df: int, rng: np.random.Generator
+    replicates: Sequence[int], primary: PrimaryRule, noise_df: int, rng: np.random.Generator, *, looks: int = 1
 ) -> tuple[PowerPoint, ...]:
     """The power of `primary` for so many replicates of each target, when the law errs by 0, 0.5 and 1 sigma.
 
+    It is that of one of `looks` looks, made at alpha / looks.
     Empty where the noise is unknown and the targets are not repeated: then there is no test.
     """
     from forecast.noise_test import replicate_power, single_run_power
 
-    points = []
+    points, alpha = [], primary.alpha / looks
     for error in (0.0, 0.5, 1.0):
         if primary.test == "replicates":
-            chance = replicate_power(replicates, curve_error=error, rng=rng, delta=primary.delta, alpha=primary.alpha)
+            chance = replicate_power(replicates, curve_error=error, rng=rng, delta=primary.delta, alpha=alpha)
         elif noise_df > 0:
-            chance = single_run_power(
-                sum(replicates), df=noise_df, curve_error=error, delta=primary.delta, alpha=primary.alpha
-            )
+            chance = single_run_power(sum(replicates), df=noise_df, curve_error=error, delta=primary.delta, alpha=alpha)
         else:
             return ()
         points.append(PowerPoint(curve_error=error, probability=round(chance, 4)))
@@ -205,7 +204,7 @@ def _metric(fit: Fit, terms: Terms) -> MetricClaim:
         lower=metric.lower,
         upper=metric.upper,
         items_hash=metric.items_hash,
-        **terms.given("checkpoint_rule", "preprocessing", "evaluation_code_hash"),
+        **terms.given("checkpoint", "checkpoint_rule", "preprocessing", "evaluation_code_hash"),
     )
 
 

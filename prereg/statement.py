@@ -62,7 +62,10 @@ class Access(Record):
 
 
 class MetricClaim(Record):
-    """The one score that counts, and how it comes about."""
+    """The one score that counts, and how it comes about.
+
+    checkpoint: which state of a run is scored. evaluation_code_hash: of the code that scores it, null if not stated.
+    """
 
     name: Annotated[str, Field(min_length=1)]
     higher_is_better: bool
@@ -70,7 +73,8 @@ class MetricClaim(Record):
     lower: FiniteFloat | None = None
     upper: FiniteFloat | None = None
     items_hash: Sha256 | None = None
-    checkpoint_rule: Text = "the last checkpoint of the run"
+    checkpoint: Annotated[str, Field(min_length=1, max_length=100)] = "last"
+    checkpoint_rule: Text = "the last state of the run, after all its planned samples"
     preprocessing: Text = "as in the evaluation code"
     evaluation_code_hash: Sha256 | None = None
 
@@ -186,7 +190,10 @@ class PrimaryRule(Record):
 
 
 class Rules(Record):
-    """What happens in each case, decided before. deadline: the day, UTC, by which it is resolved."""
+    """What happens in each case, decided before. deadline: the day, UTC, by which it is resolved.
+
+    looks: how often the primary test is made, each time at alpha / looks; where it is 1, only when all runs are in.
+    """
 
     exclusions: tuple[ExclusionRule, ...] = ()
     requeue: Text = "a job that is preempted or requeued goes on or starts again with the same seed"

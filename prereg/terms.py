@@ -33,6 +33,7 @@ class Terms(Record):
     missing_runs: Text | None = None
     multiplicity: Text | None = None
     secondary: tuple[Text, ...] | None = None
+    checkpoint: Text | None = None
     checkpoint_rule: Text | None = None
     preprocessing: Text | None = None
     evaluation_code_hash: Sha256 | None = None

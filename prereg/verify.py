@@ -20,6 +20,7 @@ from prereg.evidence import (
     widths,
 )
 from prereg.finding import Finding, Level, Report
+from prereg.job_files import examine_jobs
 from prereg.log import Log, SignedEntry, breaks_chain, leftovers, signature_path
 from prereg.order import Submission, order_of
 from prereg.signature import PublicKey, allowed_principal, verify_signature
@@ -67,17 +68,19 @@ def verify_log(
     runs: Sequence[Run] | None = None,
     data: Sequence[Run] | None = None,
     sacct: Sequence[Submission] | None = None,
+    jobs: dict[str, bytes] | None = None,
     today: date | None = None,
 ) -> Report:
     """Every finding on the log in `folder` and on what lies beside it, for a person who trusts neither.
 
     allowed_signers: the verifier's own file, from outside the log. head: the digest (or its first 8 digits or
     more) of an entry, from outside the log. authority_ca: PEM of the time authorities that the verifier trusts.
-    runs: the outcomes, data: what was fitted, sacct: SLURM's jobs; each is examined only where it is given.
+    runs: the outcomes, data: what was fitted, sacct: SLURM's jobs, jobs: the job specs on disk (`job_files`);
+    each is examined only where it is given.
     Raises ForecastError where there is no log.
     """
     found = examine_log(folder, allowed_signers=allowed_signers, head=head, authority_ca=authority_ca, today=today)
-    _examine_evidence(found, Path(folder), runs, data, sacct)
+    _examine_evidence(found, Path(folder), runs, data, sacct, jobs)
     return found.report(folder)
 
 
@@ -275,19 +278,23 @@ def _examine_evidence(
     runs: Sequence[Run] | None,
     data: Sequence[Run] | None,
     sacct: Sequence[Submission] | None,
+    jobs: dict[str, bytes] | None,
 ) -> None:
     """What lies outside the log, for each registration; not for a log that is itself broken."""
     if any(finding.level == "failed" for finding in found.findings):
         found.add("not examined", "outcomes", "outcomes and data: not examined, since the log does not verify")
         return
-    for name, given in (("runs (--ledger)", runs), ("the fit's data (--data)", data)):
+    for name, given in (("runs (--ledger)", runs), ("the fit's data (--data)", data), ("job specs (--jobs)", jobs)):
         if given is None and found.standings.all:
             found.add("not examined", "outcomes", f"{name} were not given")
     for standing in found.standings.all.values():
         registration = read_registration(Log(folder).read(EntryName(seq=standing.seq, kind="register")))
         found.findings += [finding for finding in [widths(registration)] if finding]
-        for seq in standing.launches:
-            found.findings += examine_launch(registration, Log(folder).read(EntryName(seq=seq, kind="launch")))
+        launches = [Log(folder).read(EntryName(seq=seq, kind="launch")) for seq in standing.launches]
+        for launch in launches:
+            found.findings += examine_launch(registration, launch)
+        if jobs is not None:
+            found.findings += examine_jobs(registration, launches, jobs)
         if runs is not None:
             found.findings += examine_outcomes(registration, runs)
             if standing.resolved is not None:

@@ -7,6 +7,7 @@ import pytest
 from registration_cases import METRIC, SIGMA, outcomes, registered, statement_body
 
 from forecast.errors import ForecastError
+from forecast.noise_test import replicate_test
 from forecast.records import Evaluation
 from prereg.check import Check, check
 from prereg.finding import Finding
@@ -74,6 +75,32 @@ def test_a_missing_run_before_the_deadline_is_interim_and_after_it_incomplete(ca
     assert checked(registration, runs[:-3], final=True).headline.startswith("INCOMPLETE (57 of 60): ")
     late = check(registration, runs[:-3], rng=np.random.default_rng(0), as_of=date(3000, 1, 1))
     assert late.headline.startswith("INCOMPLETE (57 of 60): ")
+
+
+def test_an_interim_look_gives_no_verdict_where_one_look_is_registered(case):
+    registration, runs = case
+    early = checked(registration, runs[:-1])
+
+    assert "INTERIM 59 of 60: NO VERDICT: one look is registered, when the last run is there" == early.headline
+    assert early.primary is None
+    assert {None} == {baseline.label for baseline in early.baselines}
+    assert early.rmse > 0
+
+
+def test_several_registered_looks_are_each_made_at_their_share_of_alpha(tmp_path):
+    body = statement_body(targets=20, replicates=3)
+    body["rules"]["looks"] = 2
+    registration, _, _ = registered(tmp_path, body)
+    runs = outcomes(registration, np.random.default_rng(1))
+    early, late = checked(registration, runs[:-3]), checked(registration, runs)
+    errors = [
+        np.array([o.error for o in late.outcomes if o.target == claim.target])
+        for claim in registration.statement.targets
+    ]
+
+    assert early.headline.startswith("INTERIM 57 of 60: AS GOOD")
+    assert replicate_test(errors, alpha=0.025).upper == late.primary.upper
+    assert replicate_test(errors, alpha=0.05).upper < late.primary.upper
 
 
 def test_a_diverged_run_is_incomplete_and_carries_no_number(case):
