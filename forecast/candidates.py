@@ -11,6 +11,7 @@ from forecast.dataset import ALIASES, Dataset
 from forecast.errors import ForecastError
 from forecast.laws.alignment import ALIGNMENT, NULLS, SIZE_ONLY
 from forecast.laws.custom import custom_law
+from forecast.laws.effective import EFFECTIVE_LAWS
 from forecast.laws.expression import names_in
 from forecast.laws.law import Law
 from forecast.laws.registry import BUILDERS, VARIABLES, build_law, variables_of
@@ -35,7 +36,7 @@ def mapping_of(runs: Sequence[Run], law: str, columns: Mapping[str, str]) -> dic
         wanted = list(variables_of(law))
     else:
         wanted = [v for v in VARIABLES if v in columns or v in present or ALIASES.get(v) in present]
-        wanted = [v for v in wanted if v in ("n", "g")] if "n" in wanted else wanted
+        wanted = [v for v in wanted if v in ("n", "g", "U")] if "n" in wanted else wanted
     mapping = {}
     for name in wanted:
         alias = ALIASES.get(name)
@@ -57,7 +58,7 @@ def candidates_of(data: Dataset) -> list[str]:
                 f"the laws of alignment rise, and of {data.metric.name} less is better; "
                 "name a law of loss, or give a formula over n and g"
             )
-        return list(ALIGNMENT)
+        return [name for name in (*ALIGNMENT, *EFFECTIVE_LAWS) if name != "repeated-samples" or "U" in data.columns]
     return list(SIZE_ONLY) if data.metric.higher_is_better else list(FALLING)
 
 

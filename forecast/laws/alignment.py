@@ -7,7 +7,20 @@ from collections.abc import Callable, Mapping
 from forecast.laws.expression import names_in
 from forecast.laws.law import Law, Parameter, Scale
 
-__all__ = ["ALIGNMENT", "NULLS", "SIZE_ONLY", "shift_and_ceiling"]
+__all__ = [
+    "ALIGNMENT",
+    "EFFECTIVE",
+    "NULLS",
+    "SIZE_ONLY",
+    "amount_of",
+    "floor_of",
+    "kappa_of",
+    "law_of",
+    "level_of",
+    "rate_of",
+    "shift_and_ceiling",
+    "size_of",
+]
 
 PAPER = "Balestriero & LeCun (2026), arXiv 2610.39302"
 EFFECTIVE = "n*(g + kappa*(1-g))"
@@ -15,250 +28,256 @@ EFFECTIVE_CURVED = "n*(kappa + (1-kappa)*g**gamma)"
 CEILING = "(a0 + (a1-a0)*(1-(1-g)**eta))"
 
 
-def _level(name: str, scale: Scale) -> Parameter:
+def level_of(name: str, scale: Scale) -> Parameter:
     """A ceiling: between the lowest outcome and the metric's top."""
     return Parameter(name, scale.floor, scale.top, scale.high, min(scale.top, scale.high + 2 * scale.span))
 
 
-def _floor(scale: Scale) -> Parameter:
+def floor_of(scale: Scale) -> Parameter:
     """Where the curve starts: at chance or above, at most at the highest outcome."""
     low = scale.floor - (0.0 if scale.chance is not None else scale.span)
     return Parameter("f", low, scale.high, scale.floor, scale.low)
 
 
-def _amount(name: str, scale: Scale) -> Parameter:
+def amount_of(name: str, scale: Scale) -> Parameter:
     """A non-negative height in metric units."""
     return Parameter(name, 0.0, 40.0 * scale.span, 0.1 * scale.span, 2.0 * scale.span)
 
 
-def _rate(name: str, low: float = 0.01, high: float = 8.0) -> Parameter:
+def rate_of(name: str, low: float = 0.01, high: float = 8.0) -> Parameter:
+    """An exponent."""
     return Parameter(name, low, high, 0.1, 2.0, "log")
 
 
-def _kappa() -> Parameter:
+def kappa_of() -> Parameter:
+    """What a bad pair counts of a good one."""
     return Parameter("kappa", 1e-6, 1.0, 0.01, 0.9, "log")
 
 
-def _size(name: str, scale: Scale) -> Parameter:
+def size_of(name: str, scale: Scale) -> Parameter:
     """A number of samples: within a factor 10,000 of the data."""
     low, high = scale.ranges["n"]
     return Parameter(name, low / 1e4, high * 1e4, low, high * 10, "log")
 
 
 def _constants(scale: Scale) -> dict[str, float]:
+    """What a law's formula may use without fitting it: chance c, and a middle size n0."""
     return {"c": scale.floor, "n0": scale.middle("n")}
 
 
-def _law(name: str, formula: str, family: str, source: str, scale: Scale, *parameters: Parameter) -> Law:
-    constants = {k: v for k, v in _constants(scale).items() if k in names_in(formula)}
-    return Law(name, formula, source, ("n", "g"), parameters, constants, family)
+def law_of(name: str, formula: str, family: str, source: str, scale: Scale, *parameters: Parameter) -> Law:
+    """A law in n, g and, where its formula names it, U."""
+    used = names_in(formula)
+    constants = {k: v for k, v in _constants(scale).items() if k in used}
+    predictors = tuple(k for k in ("n", "g", "U") if k in used)
+    return Law(name, formula, source, predictors, parameters, constants, family)
 
 
 def effective_samples(scale: Scale) -> Law:
     """L1: a power of the effective samples; a bad pair counts kappa of a good one."""
-    return _law(
+    return law_of(
         "effective-samples",
         f"max(c, a_inf - B*({EFFECTIVE}/n0)**(-beta))",
         "shift",
         f"{PAPER}; saturating power in effective samples",
         scale,
-        _level("a_inf", scale),
-        _amount("B", scale),
-        _rate("beta"),
-        _kappa(),
+        level_of("a_inf", scale),
+        amount_of("B", scale),
+        rate_of("beta"),
+        kappa_of(),
     )
 
 
 def effective_samples_curved(scale: Scale) -> Law:
     """L2: effective samples with a curved exchange between bad and good pairs."""
-    return _law(
+    return law_of(
         "effective-samples-curved",
         f"max(c, a_inf - B*({EFFECTIVE_CURVED}/n0)**(-beta))",
         "shift",
         f"{PAPER}; n_eff = n (kappa + (1-kappa) g^gamma)",
         scale,
-        _level("a_inf", scale),
-        _amount("B", scale),
-        _rate("beta"),
-        _kappa(),
-        _rate("gamma", 0.05, 20.0),
+        level_of("a_inf", scale),
+        amount_of("B", scale),
+        rate_of("beta"),
+        kappa_of(),
+        rate_of("gamma", 0.05, 20.0),
     )
 
 
 def effective_samples_shifted(scale: Scale) -> Law:
     """L1 with a shifted power, which starts at chance where there are no effective samples."""
-    return _law(
+    return law_of(
         "effective-samples-shifted",
         f"c + (a_inf-c)*(1-(1 + {EFFECTIVE}/n1)**(-beta))",
         "shift",
-        f"{PAPER}; shifted power, as Alabdulmohsin et al. (2022) M3, arXiv 2209.06640",
+        f"{PAPER}; power with a shift in the effective samples",
         scale,
-        _level("a_inf", scale),
-        _size("n1", scale),
-        _rate("beta"),
-        _kappa(),
+        level_of("a_inf", scale),
+        size_of("n1", scale),
+        rate_of("beta"),
+        kappa_of(),
     )
 
 
 def ceiling(scale: Scale) -> Law:
     """L3: the good-view fraction sets the ceiling, the samples how much of it is reached."""
-    return _law(
+    return law_of(
         "ceiling",
         f"c + ({CEILING}-c)*sigmoid(b*(log(n)-log(n50)))",
         "ceiling",
         "ceiling a0 + (a1-a0)(1-(1-g)^eta), Hill curve in n",
         scale,
-        _level("a0", scale),
-        _level("a1", scale),
-        _rate("eta", 0.05, 20.0),
-        _size("n50", scale),
-        _rate("b"),
+        level_of("a0", scale),
+        level_of("a1", scale),
+        rate_of("eta", 0.05, 20.0),
+        size_of("n50", scale),
+        rate_of("b"),
     )
 
 
 def ceiling_exponential(scale: Scale) -> Law:
     """L3 with the exponential of data-mixing laws."""
-    return _law(
+    return law_of(
         "ceiling-exponential",
         "c + (a1-c)*exp(-k*(1-g))*sigmoid(b*(log(n)-log(n50)))",
         "ceiling",
         "Ye et al. (2024), data mixing laws, arXiv 2403.16952: exponential in the mixture, Hill curve in n",
         scale,
-        _level("a1", scale),
+        level_of("a1", scale),
         Parameter("k", 0.0, 30.0, 0.1, 3.0),
-        _size("n50", scale),
-        _rate("b"),
+        size_of("n50", scale),
+        rate_of("b"),
     )
 
 
 def shift_and_ceiling(scale: Scale) -> Law:
     """L3 and L5 in one: g sets the ceiling a0 + rise (1-(1-g)^eta) and shifts the curve along log n."""
-    return _law(
+    return law_of(
         "shift-and-ceiling",
         f"c + (a0 + rise*(1-(1-g)**eta) - c)*sigmoid(b*(log({EFFECTIVE_CURVED})-log(n50)))",
         "other",
         "the law in which L3 and L5 are nested",
         scale,
-        _level("a0", scale),
+        level_of("a0", scale),
         Parameter("rise", 0.0, max(scale.top - scale.floor, scale.span), 0.0, 2 * scale.span),
-        _rate("eta", 0.05, 20.0),
-        _size("n50", scale),
-        _rate("b"),
-        _kappa(),
-        _rate("gamma", 0.05, 20.0),
+        rate_of("eta", 0.05, 20.0),
+        size_of("n50", scale),
+        rate_of("b"),
+        kappa_of(),
+        rate_of("gamma", 0.05, 20.0),
     )
 
 
 def additive(scale: Scale) -> Law:
     """L4: separate costs of few samples and of bad pairs, and their product."""
-    return _law(
+    return law_of(
         "additive",
         "a_inf - B*(n/n0)**(-beta) - C*(1-g)**delta - D*(n/n0)**(-beta)*(1-g)",
         "ceiling",
         "additive law in n and 1-g with an interaction",
         scale,
-        _level("a_inf", scale),
-        _amount("B", scale),
-        _rate("beta"),
-        _amount("C", scale),
-        _rate("delta", 0.05, 20.0),
+        level_of("a_inf", scale),
+        amount_of("B", scale),
+        rate_of("beta"),
+        amount_of("C", scale),
+        rate_of("delta", 0.05, 20.0),
         Parameter("D", -40.0 * scale.span, 40.0 * scale.span, -scale.span, scale.span),
     )
 
 
 def hill(scale: Scale) -> Law:
     """L5: Hill curve in log n from chance to a ceiling, bad pairs at a discount."""
-    return _law(
+    return law_of(
         "hill",
         f"c + (A-c)*sigmoid(b*(log({EFFECTIVE})-log(n50)))",
         "shift",
         "Hill (1910) in effective samples: n50(g) = n50/(g + kappa(1-g))",
         scale,
-        _level("A", scale),
-        _size("n50", scale),
-        _rate("b"),
-        _kappa(),
+        level_of("A", scale),
+        size_of("n50", scale),
+        rate_of("b"),
+        kappa_of(),
     )
 
 
 def hill_floor(scale: Scale) -> Law:
     """L5 from a floor of its own: an untrained encoder may score above chance."""
-    return _law(
+    return law_of(
         "hill-floor",
         f"f + (A-f)*sigmoid(b*(log({EFFECTIVE})-log(n50)))",
         "shift",
         "Hill (1910) in effective samples, with a free floor",
         scale,
-        _floor(scale),
-        _level("A", scale),
-        _size("n50", scale),
-        _rate("b"),
-        _kappa(),
+        floor_of(scale),
+        level_of("A", scale),
+        size_of("n50", scale),
+        rate_of("b"),
+        kappa_of(),
     )
 
 
 def hill_curved(scale: Scale) -> Law:
     """L5 with the curved exchange of L2."""
-    return _law(
+    return law_of(
         "hill-curved",
         f"c + (A-c)*sigmoid(b*(log({EFFECTIVE_CURVED})-log(n50)))",
         "shift",
         "Hill (1910), n_eff = n (kappa + (1-kappa) g^gamma)",
         scale,
-        _level("A", scale),
-        _size("n50", scale),
-        _rate("b"),
-        _kappa(),
-        _rate("gamma", 0.05, 20.0),
+        level_of("A", scale),
+        size_of("n50", scale),
+        rate_of("b"),
+        kappa_of(),
+        rate_of("gamma", 0.05, 20.0),
     )
 
 
 def hill_floor_curved(scale: Scale) -> Law:
     """L5 from a floor of its own, with the curved exchange of L2."""
-    return _law(
+    return law_of(
         "hill-floor-curved",
         f"f + (A-f)*sigmoid(b*(log({EFFECTIVE_CURVED})-log(n50)))",
         "shift",
         "Hill (1910), free floor, n_eff = n (kappa + (1-kappa) g^gamma)",
         scale,
-        _floor(scale),
-        _level("A", scale),
-        _size("n50", scale),
-        _rate("b"),
-        _kappa(),
-        _rate("gamma", 0.05, 20.0),
+        floor_of(scale),
+        level_of("A", scale),
+        size_of("n50", scale),
+        rate_of("b"),
+        kappa_of(),
+        rate_of("gamma", 0.05, 20.0),
     )
 
 
 def hill_floor_ceiling(scale: Scale) -> Law:
     """L3 and L5 from a floor of their own: g sets the ceiling and shifts the curve."""
-    return _law(
+    return law_of(
         "hill-floor-ceiling",
         f"f + ({CEILING}-f)*sigmoid(b*(log({EFFECTIVE})-log(n50)))",
         "other",
         "Hill (1910), free floor, ceiling a0 + (a1-a0)(1-(1-g)^eta), effective samples",
         scale,
-        _floor(scale),
-        _level("a0", scale),
-        _level("a1", scale),
-        _rate("eta", 0.05, 20.0),
-        _size("n50", scale),
-        _rate("b"),
-        _kappa(),
+        floor_of(scale),
+        level_of("a0", scale),
+        level_of("a1", scale),
+        rate_of("eta", 0.05, 20.0),
+        size_of("n50", scale),
+        rate_of("b"),
+        kappa_of(),
     )
 
 
 def theorem(scale: Scale) -> Law:
     """The bound's form: misalignment from mixed pair laws and from finite samples, over a stand-in spectral gap."""
-    return _law(
+    return law_of(
         "theorem",
         "a_max - ((1-g)*D + C*(n/n0)**(-0.5))/(1 + d*g)",
         "ceiling",
         f"{PAPER}: [(1-g) D + C n^-1/2]/(d0 + d1 g), d0 = 1",
         scale,
-        _level("a_max", scale),
-        _amount("D", scale),
-        _amount("C", scale),
+        level_of("a_max", scale),
+        amount_of("D", scale),
+        amount_of("C", scale),
         Parameter("d", 0.0, 100.0, 0.0, 2.0),
     )
 
@@ -270,7 +289,7 @@ def rising_power(scale: Scale) -> Law:
         "a_inf - B*(n/n0)**(-beta)",
         "saturating power in n",
         ("n",),
-        (_level("a_inf", scale), _amount("B", scale), _rate("beta")),
+        (level_of("a_inf", scale), amount_of("B", scale), rate_of("beta")),
         {"n0": scale.middle("n")},
     )
 
@@ -282,7 +301,7 @@ def rising_hill(scale: Scale) -> Law:
         "c + (A-c)*sigmoid(b*(log(n)-log(n50)))",
         "Hill (1910)",
         ("n",),
-        (_level("A", scale), _size("n50", scale), _rate("b")),
+        (level_of("A", scale), size_of("n50", scale), rate_of("b")),
         {"c": scale.floor},
     )
 
@@ -294,7 +313,7 @@ def no_g(scale: Scale) -> Law:
         "max(c, a_inf - B*(n/n0)**(-beta))",
         "null: saturating power in n, g ignored",
         ("n",),
-        (_level("a_inf", scale), _amount("B", scale), _rate("beta")),
+        (level_of("a_inf", scale), amount_of("B", scale), rate_of("beta")),
         _constants(scale),
         "null",
     )

@@ -103,17 +103,30 @@ def power_bottom(scale: Scale) -> Law:
 
 
 def power_shifted(scale: Scale) -> Law:
-    """A falling power with a shift in n (M3)."""
+    """A falling power with a shift in n."""
     low, high = scale.ranges["n"]
     return _law(
         "shifted-power",
         "E + B*((n+n1)/(n0+n1))**(-beta)",
-        "M3 of Alabdulmohsin et al. (2022), arXiv 2209.06640",
+        "saturating power with a shift in n",
         scale,
         _bottom("E", scale),
         _amount("B", scale),
         _power(),
         _positive("n1", low * 1e-4, high * 1e2, (low * 0.01, high)),
+    )
+
+
+def power_bounded(scale: Scale) -> Law:
+    """A falling power of a bounded rational function of n (M3): it levels off at B q^beta."""
+    return _law(
+        "bounded-power",
+        "B*(n0/n + q)**beta",
+        "M3 of Alabdulmohsin et al. (2022), arXiv 2209.06640",
+        scale,
+        _amount("B", scale, 1e4),
+        _positive("q", 1e-9, 1e3, (1e-3, 1.0)),
+        _power(),
     )
 
 
@@ -153,6 +166,7 @@ GENERAL: Mapping[str, Callable[[Scale], Law]] = {
     "power": power,
     "saturating-power": power_bottom,
     "shifted-power": power_shifted,
+    "bounded-power": power_bounded,
     "broken-power": power_broken,
     "two-domain-mixing": mixing,
 }

@@ -9,16 +9,17 @@ import numpy.typing as npt
 
 from forecast.laws.law import Columns, Law, Parameter, Scale
 
-__all__ = ["IMPLICIT", "SOLVERS"]
+__all__ = ["IMPLICIT", "SOLVERS", "log_sigmoid", "solve"]
 
 Array = npt.NDArray[np.float64]
 
 
-def _log_sigmoid(x: Array) -> Array:
+def log_sigmoid(x: Array) -> Array:
+    """log s(x), s the logistic function."""
     return np.asarray(-np.logaddexp(0.0, -x))
 
 
-def _solve(alpha: Array, right: Array) -> tuple[Array, Array]:
+def solve(alpha: Array, right: Array) -> tuple[Array, Array]:
     """z with log s(z) - alpha log s(-z) = right, s the logistic function, and the slope there.
 
     The left side rises in z with a slope between min(1, alpha) and max(1, alpha), so Newton's method from the
@@ -28,7 +29,7 @@ def _solve(alpha: Array, right: Array) -> tuple[Array, Array]:
     z = np.where(right < (alpha - 1) * np.log(2), right, right / alpha)
     for _ in range(60):
         s = 0.5 * (1 + np.tanh(0.5 * z))
-        step = (_log_sigmoid(z) - alpha * _log_sigmoid(-z) - right) / ((1 - s) + alpha * s)
+        step = (log_sigmoid(z) - alpha * log_sigmoid(-z) - right) / ((1 - s) + alpha * s)
         z = z - step
         if np.all(np.abs(step) <= 1e-13 * (1 + np.abs(z))):
             break
@@ -36,17 +37,20 @@ def _solve(alpha: Array, right: Array) -> tuple[Array, Array]:
     return np.asarray(z), np.asarray((1 - s) + alpha * s)
 
 
-def _m4(columns: Columns, parameters: Mapping[str, Array], constants: Mapping[str, float]) -> tuple[Array, list[Array]]:
-    """Value and gradient of M4 by E, e0, alpha, B, c."""
-    low, high, alpha = parameters["E"], parameters["e0"], parameters["alpha"]
-    logarithm = np.log(columns["n"] / constants["n0"])
+def _m4(
+    columns: Columns, parameters: Mapping[str, Array], constants: Mapping[str, float]
+) -> tuple[Array, dict[str, Array]]:
+    """Value and gradient of M4. A parameter may be held, and is then a constant."""
+    known = {**constants, **parameters}
+    low, high, alpha = known["E"], known["e0"], known["alpha"]
+    logarithm = np.log(columns["n"] / known["n0"])
     with np.errstate(all="ignore"):
-        z, slope = _solve(alpha, parameters["B"] - parameters["c"] * logarithm)
+        z, slope = solve(np.asarray(alpha), np.asarray(known["B"] - known["c"] * logarithm))
         s = 0.5 * (1 + np.tanh(0.5 * z))
         along = (high - low) * s * (1 - s) / slope
         value = low + (high - low) * s
-        gradient = [1 - s, s, along * _log_sigmoid(-z), along, -along * logarithm]
-    return value, gradient
+        gradient = {"E": 1 - s, "e0": s, "alpha": along * log_sigmoid(-z), "B": along, "c": -along * logarithm}
+    return np.asarray(value), gradient
 
 
 def m4(scale: Scale) -> Law:

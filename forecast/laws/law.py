@@ -18,7 +18,7 @@ __all__ = ["Columns", "Law", "Parameter", "Scale"]
 
 Array = npt.NDArray[np.float64]
 Columns = Mapping[str, Array]
-Solver = Callable[[Columns, Mapping[str, Array], Mapping[str, float]], tuple[Array, list[Array]]]
+Solver = Callable[[Columns, Mapping[str, Array], Mapping[str, float]], tuple[Array, Mapping[str, Array]]]
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Law:
     """A formula with its parameters: value and analytic gradient on a batch of parameter vectors.
 
     family: "shift" (g shifts the curve along log n), "ceiling" (g sets the ceiling), "null" or "other".
-    solver: for a law without a closed form: (columns, parameters, constants) -> value, gradient.
+    solver: for a law without a closed form: (columns, parameters, constants) -> value, gradient by name.
     link: the scale of `value`; the formula is always in the outcome's own unit.
     priors: parameter -> mean and SD of a normal prior, own unit; noise_variance: of one run, what a prior's squares
     are weighed against.
@@ -155,7 +155,8 @@ class Law:
         outer = self.outer(inner)
         mine = {name: outer[:, i, None] for i, name in enumerate(self.names)}
         if self.solver is not None:
-            value, parts = self.solver(columns, mine, self.constants)
+            value, named = self.solver(columns, mine, self.constants)
+            parts = [named[name] for name in self.names]
         else:
             bound: dict[str, Array | float] = {**self.constants, **{k: columns[k] for k in self.predictors}, **mine}
             value, parts = self.expression.value_and_gradient(bound, self.names)
@@ -183,6 +184,10 @@ class Law:
             raise ForecastError(f"every parameter of {self.name} is fixed; leave at least one free")
         priors = {name: prior for name, prior in self.priors.items() if name not in values}
         return replace(self, parameters=free, constants={**self.constants, **values}, priors=priors)
+
+    def with_constants(self, values: Mapping[str, float]) -> Law:
+        """The same law with more constants."""
+        return replace(self, constants={**self.constants, **values})
 
     def prior_residual(self, inner: Array) -> tuple[Array, Array]:
         """What the priors add to the data's residuals, and its derivative by engine coordinates, (batch, p) each.

@@ -6,13 +6,21 @@ from collections.abc import Callable, Mapping
 
 from forecast.errors import ForecastError
 from forecast.laws.alignment import ALIGNMENT, NULLS, SIZE_ONLY
+from forecast.laws.effective import EFFECTIVE_LAWS, EFFECTIVE_SOLVERS
 from forecast.laws.general import GENERAL
 from forecast.laws.implicit import IMPLICIT, SOLVERS
 from forecast.laws.law import Law, Scale, Solver
 
 __all__ = ["BUILDERS", "VARIABLES", "build_law", "solver_of", "variables_of"]
 
-BUILDERS: Mapping[str, Callable[[Scale], Law]] = {**ALIGNMENT, **SIZE_ONLY, **GENERAL, **IMPLICIT, **NULLS}
+BUILDERS: Mapping[str, Callable[[Scale], Law]] = {
+    **ALIGNMENT,
+    **EFFECTIVE_LAWS,
+    **SIZE_ONLY,
+    **GENERAL,
+    **IMPLICIT,
+    **NULLS,
+}
 
 
 VARIABLES = ("n", "g", "N", "D", "U", "p")
@@ -32,4 +40,4 @@ def build_law(name: str, scale: Scale) -> Law:
 
 def solver_of(name: str) -> Solver | None:
     """The solver of a law without a closed form."""
-    return SOLVERS.get(name)
+    return {**SOLVERS, **EFFECTIVE_SOLVERS}.get(name)
