@@ -10,7 +10,7 @@ import numpy as np
 from forecast.errors import ForecastError
 from runner.worlds.glyphs import TextTable
 
-__all__ = ["ImagePairs", "PairCounts", "TextPairs", "good_quota"]
+__all__ = ["ImagePairs", "PairCounts", "TextPairs", "good_quota", "masked_views"]
 
 Array = np.ndarray[Any, Any]
 
@@ -70,7 +70,13 @@ class TextPairs:
         shift = np.zeros(size, np.int64)
         shift[:good] = 1 + self.rng.integers(count[:good] - 1) if good else shift[:0]
         rows = np.concatenate([first + one, first + (one + shift) % count])
-        ids, positions = self._masked(rows)
+        ids, positions = masked_views(
+            self.table.ids[rows],
+            self.table.length[rows],
+            mask_rate=self.mask_rate,
+            width=self.view_length,
+            rng=self.rng,
+        )
         counts.good_pairs += good
         counts.bad_pairs += size - good
         counts.seen[rows] = True
@@ -80,17 +86,23 @@ class TextPairs:
         shape = (2, size, self.view_length)
         return ids.reshape(shape), positions.reshape(shape)
 
-    def _masked(self, rows: Array) -> tuple[Array, Array]:
-        table, width = self.table, self.view_length
-        length = table.length[rows]
-        keep = np.minimum(np.ceil(length * (1 - self.mask_rate)), width).astype(np.int64)
-        keys = self.rng.random((len(rows), table.ids.shape[1]), dtype=np.float32)
-        keys[np.arange(table.ids.shape[1]) >= length[:, None]] = 2.0
-        places = np.argsort(keys, axis=1)[:, :width]
-        places[np.arange(width) >= keep[:, None]] = table.ids.shape[1]
-        places.sort(axis=1)
-        ids = np.take_along_axis(np.pad(table.ids[rows], ((0, 0), (0, 1))), places, axis=1)
-        return ids, np.where(ids == 0, 0, places).astype(np.int32)
+
+def masked_views(
+    ids: Array, length: Array, *, mask_rate: float, width: int, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """ids and positions, each (texts, width) int32: a random share 1 - mask_rate of each text's tokens, in order.
+
+    ids: (texts, longest), 0 is padding. length: (texts,). The share is rounded up and cut at `width`.
+    """
+    keep = np.minimum(np.ceil(length * (1 - mask_rate)), width).astype(np.int64)
+    longest = ids.shape[1]
+    keys = rng.random((len(ids), longest), dtype=np.float32)
+    keys[np.arange(longest) >= length[:, None]] = 2.0
+    places = np.argsort(keys, axis=1)[:, :width]
+    places[np.arange(width) >= keep[:, None]] = longest
+    places.sort(axis=1)
+    kept = np.take_along_axis(np.pad(ids, ((0, 0), (0, 1))), places, axis=1)
+    return kept, np.where(kept == 0, 0, places).astype(np.int32)
 
 
 class ImagePairs:
