@@ -85,6 +85,7 @@ def register_command(
     if not known:
         note("whether targets have outcomes already was not examined; name the runs that exist with --known")
     wanted, quantities = read_targets(targets)
+    decided = _with_evaluation(decided, wanted)
     statement = _statement(fit_file, wanted, quantities, decided, known or [])
     body = body_of(statement)
     if dry_run:
@@ -162,6 +163,15 @@ def _decided(file: Path | None, options: dict[str, Any]) -> Terms:
         found["code_hash"] = code_hash(root)
         found["lock_hash"] = terms.lock_hash or (sha256_hex(lock.read_bytes()) if lock.is_file() else None)
     return terms.model_copy(update=found)
+
+
+def _with_evaluation(terms: Terms, targets: list[Target]) -> Terms:
+    """The terms with the hash of our own evaluation code, where every target is scored by it (a world of ours)."""
+    from forecast.code import evaluation_code_hash, own_root
+
+    if terms.evaluation_code_hash or not all("world.hash" in target.design.settings for target in targets):
+        return terms
+    return terms.model_copy(update={"evaluation_code_hash": evaluation_code_hash(own_root())})
 
 
 def _statement(

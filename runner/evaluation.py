@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
 
+from forecast.code import evaluation_code_hash, own_root
 from forecast.errors import ForecastError
 from forecast.files import sha256_hex
 from forecast.records import Evaluation, Metric
@@ -65,4 +67,11 @@ def evaluate_text(codes: Array, world: Glyphs, full: Mapping[str, Any]) -> tuple
 def _evaluation(name: str, hits: Any, trials: int, chance: float, items: str) -> Evaluation:
     metric = Metric(name=name, higher_is_better=True, chance=chance, lower=0.0, upper=1.0, items_hash=items)
     value = float(hits.sum()) / (len(hits) * trials)
-    return Evaluation(metric=metric, value=value, hits=tuple(int(h) for h in hits), trials=trials)
+    return Evaluation(
+        metric=metric, value=value, hits=tuple(int(h) for h in hits), trials=trials, code_hash=_own_code()
+    )
+
+
+@cache
+def _own_code() -> str:
+    return evaluation_code_hash(own_root())

@@ -3,6 +3,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from forecast.code import evaluation_code_hash, own_root
 from forecast.errors import ForecastError
 from runner.evaluation import PRIMARY, caption_draws, evaluate_text
 from runner.settings import complete_settings
@@ -38,6 +39,14 @@ def test_value_is_the_share_of_hits_and_chance_is_stated():
         if evaluation.metric.name == PRIMARY:
             assert evaluation.metric.chance == 10 / 299
             assert len(evaluation.hits) == 300
+
+
+def test_every_score_names_the_code_that_made_it_and_the_last_state():
+    world = load_glyphs()
+    found = evaluate_text(np.random.default_rng(0).normal(size=(len(world.texts), 8)), world, FULL)
+
+    assert {evaluation_code_hash(own_root())} == {evaluation.code_hash for evaluation in found}
+    assert {None} == {evaluation.checkpoint for evaluation in found}
 
 
 def test_each_scene_speaks_with_one_of_its_own_texts_and_draws_belong_to_the_design():

@@ -11,13 +11,16 @@ from local_authority import make_authority, serving
 from registration_cases import make_key
 from worlds_of_runs import hill_truth, run, simulated_runs
 
-from forecast.code import code_hash, own_root
+from forecast.code import code_hash, evaluation_code_hash, own_root
 from forecast.fitting import fit
 from forecast.ledger import append_runs
+from forecast.records import Design, Target
+from prereg.commands_register import _with_evaluation
 from prereg.log import Log
 from prereg.seeds import derived_seed
 from prereg.signature import public_key_of
 from prereg.statement import find_registration
+from prereg.terms import Terms
 from runner.cli import main
 
 AUTHOR = "Ada <ada@example.org>"
@@ -116,6 +119,17 @@ def test_a_dry_run_prints_what_would_be_signed_and_writes_nothing(place, capsys)
     assert not (place / "log").exists()
     register(capsys, "--deadline", "2999-01-01")
     assert document == json.loads((place / "log" / "0002-register.json").read_text())["body"]
+
+
+def test_the_code_that_scores_our_own_worlds_is_stated_and_that_of_others_is_not(place, capsys):
+    terms = Terms(claim="c", deadline="2999-01-01")
+    theirs = [Target(target="a", design=run("x", 1000, 0.5, 0.1).design)]
+    ours = [Target(target="a", design=Design(settings={"n_samples": 1000, "world.hash": "00" * 32}))]
+
+    assert _with_evaluation(terms, theirs).evaluation_code_hash is None
+    assert evaluation_code_hash(own_root()) == _with_evaluation(terms, ours).evaluation_code_hash
+    given = terms.model_copy(update={"evaluation_code_hash": "ab" * 32})
+    assert given == _with_evaluation(given, ours)
 
 
 def test_without_a_terminal_or_yes_nothing_is_signed(place, capsys):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from forecast.code import evaluation_code_hash
 from forecast.errors import ForecastError
 from runner.snapshot import code_hash, job_environment, take_snapshot, verify_running_code
 
@@ -34,6 +35,20 @@ def test_a_snapshot_has_the_hash_of_its_source(tree: Path, tmp_path: Path) -> No
     assert (snapshot.path / "runner/deep/x.py").read_text() == "# runner/deep/x.py\n"
     assert (snapshot.path / "data/glyphs/manifest.json").exists()
     assert not (snapshot.path / "data/runs").exists()
+
+
+def test_evaluation_code_is_what_scores_and_nothing_else(tree: Path) -> None:
+    (tree / "runner/metrics").mkdir()
+    (tree / "runner/metrics/knn.py").write_text("k = 10\n")
+    (tree / "runner/evaluation.py").write_text("draws = 16\n")
+    before = evaluation_code_hash(tree)
+    (tree / "runner/deep/x.py").write_text("# other\n")
+
+    assert before == evaluation_code_hash(tree)
+    for name in ("runner/metrics/knn.py", "runner/evaluation.py"):
+        was = evaluation_code_hash(tree)
+        (tree / name).write_text("# changed\n")
+        assert was != evaluation_code_hash(tree)
 
 
 def test_equal_code_is_copied_once(tree: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from prereg.stamping import stamp
 from prereg.time import Authority
 
 AUTHOR = "Ada <ada@example.org>"
-TEXT = (Path(__file__).parents[1] / "VERIFYING.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8").partition("## Verify a log with none")[2]
 SETTINGS, CHAIN, SIGNATURES, TIME, SEEDS = re.findall(r"```bash\n(.*?)```", TEXT, re.DOTALL)
 
 
