@@ -11,6 +11,7 @@ from forecast.baselines import BASELINES
 from forecast.dataset import Dataset
 from forecast.estimation import Fitted
 from forecast.fitted import Candidate
+from forecast.laws.effective import AVERAGED_ONLY
 from forecast.selection import Backtest
 
 __all__ = ["choose", "rows_of", "weights_of"]
@@ -20,21 +21,31 @@ def weights_of(usable: Sequence[Fitted], tests: Mapping[str, Backtest]) -> dict[
     """The laws' shares in the prediction: exp(-z^2/2), z by how many standard errors a law's held-out CRPS is worse.
 
     Each held-out part counts once: its designs err together. A law that extrapolates as well as the best keeps its
-    say, however it fits inside the data. Without held-out parts all goes to the least AICc.
+    say, however it fits inside the data. Without held-out parts all goes to the law that is chosen.
     """
     if len(usable) == 1 or not tests:
-        return {f.law.name: float(f is min(usable, key=lambda u: u.aicc)) for f in usable}
+        chosen = choose(usable, tests)
+        return {f.law.name: float(f is chosen) for f in usable}
     raw = {name: float(np.exp(-0.5 * behind**2)) for name, behind in _behind(usable, tests).items()}
     total = sum(raw.values())
     return {name: value / total for name, value in raw.items()}
 
 
 def choose(usable: Sequence[Fitted], tests: Mapping[str, Backtest]) -> Fitted:
-    """The smallest held-out CRPS; among laws within one standard error of it, the smallest AICc."""
-    if not tests:
-        return min(usable, key=lambda f: f.aicc)
-    behind = _behind(usable, tests)
-    return min([f for f in usable if behind[f.law.name] <= 1.0], key=lambda f: f.aicc)
+    """Among the laws within one standard error of the smallest held-out CRPS, the simplest that the data determine.
+
+    First the laws whose parameters are all free and identified: where one lies at its bound, the intervals are those
+    of a smaller law that nobody chose. Then fewer parameters, then the smaller AICc, which alone would take a law of
+    seven parameters with two at their bounds. Without held-out parts AICc decides alone. A law that is only averaged
+    is never chosen where another is there.
+    """
+    able = [f for f in usable if f.law.name not in AVERAGED_ONLY] or list(usable)
+    if tests:
+        behind = _behind(usable, tests)
+        nearest = min(behind[f.law.name] for f in able)
+        able = [f for f in able if behind[f.law.name] <= max(1.0, nearest)]
+        return min(able, key=lambda f: (f.status != "converged", len(f.law.parameters), f.aicc))
+    return min(able, key=lambda f: f.aicc)
 
 
 def _behind(usable: Sequence[Fitted], tests: Mapping[str, Backtest]) -> dict[str, float]:

@@ -33,7 +33,8 @@ def reasons_of(
     else:
         out = [
             f"{chosen} was chosen by held-out CRPS {mine.per_fold().mean():.3g} on {held}; "
-            "among laws within one standard error of the best, AICc decides"
+            "among laws within one standard error of the best, one whose parameters are all free comes first, "
+            "then the one with fewest, then AICc"
         ]
     for row in rows:
         if row.kind == "baseline" and row.law in tests and row.law != chosen:
