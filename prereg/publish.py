@@ -84,6 +84,12 @@ def _publish_named(path: Path, data: bytes) -> None:
         os.close(handle)
     try:
         os.link(temporary, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links; the log's lock keeps other writers out
+        if path.exists():
+            raise
+        temporary.rename(path)
     finally:
         temporary.unlink(missing_ok=True)
 

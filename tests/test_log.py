@@ -2,6 +2,7 @@
 
 import json
 import multiprocessing
+import errno
 import os
 import subprocess
 
@@ -86,6 +87,20 @@ def test_without_unnamed_files_an_entry_is_written_all_the_same(tmp_path, monkey
     assert leftovers(folder) == []
     with pytest.raises(ForecastError, match="never written twice"):
         publish(folder / "0002-launch.json", b"")
+
+
+def test_without_hard_links_an_entry_is_written_all_the_same(tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.delattr(os, "O_TMPFILE")
+    monkeypatch.setattr(os, "link", refuse)
+    folder, _ = new_log(tmp_path)
+
+    assert len(list(Log(folder).entries())) == 1
+    with pytest.raises(ForecastError, match="cannot be written"):
+        publish(folder / "0001-key.json", b"")
+    assert leftovers(folder) == []
 
 
 def test_a_second_writer_may_be_refused_instead_of_waiting(tmp_path):
