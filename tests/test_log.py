@@ -1,8 +1,8 @@
 """The log: written once, chained, one writer at a time."""
 
+import errno
 import json
 import multiprocessing
-import errno
 import os
 import subprocess
 
