@@ -212,7 +212,8 @@ class SceneLaw:
 
 
 def _pair(weights: Array, channel: Array) -> Array:
-    return channel.T @ (weights[:, None] * channel)
+    joint: Array = channel.T @ (weights[:, None] * channel)
+    return joint
 
 
 def _product(parts: Sequence[Array]) -> Array:

@@ -48,15 +48,17 @@ def render(values: Array, rng: np.random.Generator) -> Array:
 
 def _distance(shape: int, x: Array, y: Array, radius: Array) -> Array:
     """About how far outside of the shape a pixel lies (negative inside), in pixels."""
-    across, down = np.abs(x), np.abs(y)
+    across, down, arm = np.abs(x), np.abs(y), 0.3 * radius
+    found: Array
     if shape in (0, 1):
         from_centre = np.sqrt(x * x + y * y)
-        return from_centre - radius if shape == 0 else np.abs(from_centre - 0.75 * radius) - 0.25 * radius
-    if shape == 2:
-        return np.maximum(across, down) - 0.85 * radius
-    if shape == 3:
-        return (across + down - 1.2 * radius) / np.sqrt(np.float32(2))
-    if shape == 4:
-        return np.maximum(y - 0.7 * radius, 0.87 * across - 0.5 * (y + radius))
-    arm = 0.3 * radius
-    return np.minimum(np.maximum(across - arm, down - radius), np.maximum(across - radius, down - arm))
+        found = from_centre - radius if shape == 0 else np.abs(from_centre - 0.75 * radius) - 0.25 * radius
+    elif shape == 2:
+        found = np.maximum(across, down) - 0.85 * radius
+    elif shape == 3:
+        found = (across + down - 1.2 * radius) / np.sqrt(np.float32(2))
+    elif shape == 4:
+        found = np.maximum(y - 0.7 * radius, 0.87 * across - 0.5 * (y + radius))
+    else:
+        found = np.minimum(np.maximum(across - arm, down - radius), np.maximum(across - radius, down - arm))
+    return found
