@@ -6,7 +6,7 @@ JOBS ?= 2
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_CONSTRAINT = $(CURDIR)/constraints.txt
 
-.PHONY: demo test test-slurm lint wheel pilots clean
+.PHONY: demo test test-slurm lint wheel pilots docs clean
 
 demo: $(VENV)/.demo
 	@$(BIN)/platocast demo --jobs $(JOBS) --installed-in "$$(cat $(VENV)/.demo)"
@@ -28,6 +28,14 @@ pilots: $(VENV)/.demo
 	@for study in glyphs-quick glyphs-pilot; do \
 	  $(BIN)/platocast launch data/studies/$$study.toml --folder runs/$$study --jobs $(JOBS) && \
 	  $(BIN)/platocast collect runs/$$study --ledger data/runs/$$study.jsonl || exit 1; done
+
+# The site, into build/site; a broken link or an unexecutable tutorial fails it.
+docs: $(VENV)/.docs
+	$(BIN)/python -m mkdocs build --strict --quiet
+
+$(VENV)/.docs: $(VENV)/.test
+	@$(BIN)/python -m pip install --quiet -e '.[train,world,test,docs]'
+	@touch $@
 
 wheel: $(VENV)/.test
 	$(BIN)/python -m build --outdir dist
