@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from forecast.errors import ForecastError
@@ -15,7 +15,10 @@ from prereg.witness import Witness
 
 __all__ = ["SACCT", "Submission", "order_of", "read_sacct"]
 
-SACCT = "SLURM_TIME_FORMAT=%s sacct -D -X -P --format=JobID,JobName%200,Submit"
+SACCT = "SLURM_TIME_FORMAT=%s sacct -D -X -P -S now-365days --format=JobID,JobName%200,Submit"
+"""-S: without it sacct shows the jobs of today only."""
+
+_SECOND = timedelta(seconds=1)
 REHEARSAL = "rehearsal: cannot be excluded"
 SEEDS_ALONE = (
     "the order rests on the derived seeds alone, which show that the runs are later than the registration's bytes"
@@ -24,7 +27,7 @@ SEEDS_ALONE = (
 
 @dataclass(frozen=True)
 class Submission:
-    """One job as SLURM's accounting reports it. submitted: UTC."""
+    """One job as SLURM's accounting reports it. submitted: UTC, in whole seconds, cut off and not rounded."""
 
     job_id: str
     name: str
@@ -82,8 +85,11 @@ def order_of(
         return _unproved(seq, f"registered by {token.text}; no job has {digest[:16]} in its name: {SEEDS_ALONE}")
     first = min(mine, key=lambda job: job.submitted)
     said = f"{first.submitted:%Y-%m-%dT%H:%M:%SZ} (job {first.job_id}, the earliest of {len(mine)})"
-    if first.submitted <= token.time:
+    if first.submitted + _SECOND <= token.time:
         return _failed(seq, f"jobs submitted before the registration: {said}, registered by {token.text}")
+    if first.submitted <= token.time:
+        text = f"registered by {token.text}, its first job was submitted in the same second: {said}; {SEEDS_ALONE}"
+        return _unproved(seq, text)
     text = f"registered by {token.text}, before its first job was submitted at {said}"
     return Finding(level="verified", code="order", seq=seq, text=text)
 
@@ -98,7 +104,8 @@ def _early_runs(runs: Sequence[Run], digest: str, time: datetime) -> list[str]:
             moment = datetime.fromisoformat(stated)
         except ValueError:
             continue
-        if (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) < time:
+        latest = moment + (timedelta(milliseconds=1) if "." in stated else _SECOND)  # SLURM's are cut to seconds
+        if (latest if latest.tzinfo else latest.replace(tzinfo=UTC)) <= time:
             early.append(run.run_id)
     return early
 

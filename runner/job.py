@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import sys
@@ -151,9 +152,21 @@ def _say(
     write_atomically(path, said.model_dump_json().encode())
 
 
+def _do_task(submission: Path, first: int) -> None:
+    """Do one task of a SLURM array; first: the number of the array's first list.
+
+    An array that a sleeping controller had taken without saying so, and that was sent a second time, does nothing.
+    """
+    record = json.loads((submission / "submitted.json").read_bytes())
+    other = next(array["job_id"] for array in record["arrays"] if array["first"] == first)
+    if other not in (None, os.environ["SLURM_ARRAY_JOB_ID"]):
+        print(f"this array was sent twice; job {other} does its runs", flush=True)
+        return
+    do_jobs(str(submission / f"job-{first + int(os.environ['SLURM_ARRAY_TASK_ID']):04d}.json"))
+
+
 if __name__ == "__main__":
-    if len(sys.argv) == 3:  # a SLURM array: its folder, and the number of its first list
-        number = int(sys.argv[2]) + int(os.environ["SLURM_ARRAY_TASK_ID"])
-        do_jobs(str(Path(sys.argv[1]) / f"job-{number:04d}.json"))
+    if len(sys.argv) == 3:
+        _do_task(Path(sys.argv[1]), int(sys.argv[2]))
     else:
         do_jobs(sys.argv[1])

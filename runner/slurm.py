@@ -21,6 +21,8 @@ from runner.slurm_queue import SlurmAway, find_by_name, max_array_size
 __all__ = ["array_names", "slurm_environment", "submit_arrays"]
 
 _SBATCH_S = 60
+_DEAF_UNTIL_LISTENING = "trap '' USR2; exec \"$@\""
+"""SLURM's signal would kill a Python that does not listen yet; one that has not begun has nothing to save."""
 _AWAY = re.compile(r"timed out|unable to contact|connection refused|communication|try again", re.IGNORECASE)
 
 
@@ -87,7 +89,8 @@ def _script(name: str, first: int, count: int, submission: Path, environment: Ma
     }
     executor.update_parameters(**{key: value for key, value in given.items() if value is not None or key == "wckey"})
     executor.parameters["map_count"] = count
-    command = f"{executor.python} -u -m runner.job {shlex.quote(str(submission))} {first}"
+    command = f"sh -c {shlex.quote(_DEAF_UNTIL_LISTENING)} sh {executor.python} -u -m runner.job"
+    command += f" {shlex.quote(str(submission))} {first}"
     return str(executor._make_submission_file_text(command, name))
 
 

@@ -76,7 +76,13 @@ class Patient:
 
 
 def _by_task(jobs: Iterable[tuple[str, QueuedJob]]) -> Tasks:
-    return {(name, int(job.job_id.partition("_")[2] or 0)): job for name, job in jobs}
+    """Of two jobs of one name (sent again while a sleeping controller still had the first), the one not ended."""
+    found: Tasks = {}
+    for name, job in jobs:
+        task = (name, int(job.job_id.partition("_")[2] or 0))
+        if task not in found or _word(found[task]) in FINAL:
+            found[task] = job
+    return found
 
 
 def verdict(
@@ -85,12 +91,17 @@ def verdict(
     """What becomes of a job. One that nobody knows has ended, unless it was submitted just now."""
     if job is None:
         return "ended" if submitted_s_ago > patience_s else "unknown"
-    state = job.state.split()[0].rstrip("+") if job.state else ""
+    state = _word(job)
     if state in FINAL or (state in UNTIL_UNLISTED and not job.listed):
         return "ended"
     if not job.listed:
         return "ended" if submitted_s_ago > patience_s else "unknown"
     return "running" if state in ("RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING") else "waiting"
+
+
+def _word(job: QueuedJob) -> str:
+    """ "CANCELLED by 0" and "CANCELLED+" are CANCELLED."""
+    return job.state.split()[0].rstrip("+") if job.state else ""
 
 
 def find_by_name(name: str, environment: Mapping[str, str] | None = None) -> list[str]:

@@ -6,6 +6,7 @@ import json
 import time
 from collections import Counter
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,7 +15,7 @@ from runner.living import Ask, Job, jobs_of, process_lives
 from runner.slurm_queue import query
 from runner.spec import RunFolder
 
-__all__ = ["STATES", "FolderStatus", "RunStatus", "State", "read_status"]
+__all__ = ["STATES", "FolderStatus", "RunStatus", "State", "clock", "read_status"]
 
 State = Literal["finished", "running", "requeued", "pending", "failed", "lost"]
 STATES: tuple[State, ...] = ("finished", "running", "requeued", "pending", "failed", "lost")
@@ -65,7 +66,7 @@ def read_status(folder: Path, *, ask: Ask = query) -> FolderStatus:
     jobs = tuple(jobs_of(folder, ask=ask))
     known = _Known(
         holders={run: job for job in jobs if job.alive is not False for run in job.runs},
-        by_id={job.job_id: job for job in jobs if job.job_id},
+        by_id={(job.job_id, run): job for job in jobs if job.job_id for run in job.runs},
         last={run: job for job in jobs for run in job.runs},
     )
     paths = sorted(path for path in (folder / "runs").iterdir() if (path / "spec.json").exists())
@@ -75,10 +76,13 @@ def read_status(folder: Path, *, ask: Ask = query) -> FolderStatus:
 
 @dataclass(frozen=True)
 class _Known:
-    """Jobs: the living one that has a run, by job id, and the last one that had a run."""
+    """Jobs: the living one that has a run, by job id and run, and the last one that had a run.
+
+    A job id alone is no name: two clusters, or one that was set up anew, may give it twice.
+    """
 
     holders: dict[str, Job]
-    by_id: dict[str, Job]
+    by_id: dict[tuple[str, str], Job]
     last: dict[str, Job]
 
 
@@ -91,7 +95,7 @@ def _run_status(run: RunFolder, known: _Known) -> RunStatus:
     holder = known.holders.get(name)
     last = _json(attempts[-1]) if attempts else None
     if last and last["status"] == "running":
-        job = known.by_id.get(last["job_id"] or "")
+        job = known.by_id.get((last["job_id"] or "", name))
         if _lives(last, job) is not False:
             return _running(run, last, count, job)
         last |= {"reason": (job.reason if job else None) or "its process is gone"}
@@ -118,9 +122,13 @@ def _lives(attempt: dict[str, Any], job: Job | None) -> bool | None:
 
 def _running(run: RunFolder, last: dict[str, Any], count: int, job: Job | None) -> RunStatus:
     seen = _json(run.progress)
-    unsure = job.reason if job is not None and job.alive is None else None
     number = int(last["number"])
-    if not seen or seen["attempt"] != number or not seen["total"]:
+    heard = seen is not None and seen["attempt"] == number
+    unsure = None
+    if job is not None and job.alive is None:
+        at = seen["at"] if seen and heard else datetime.fromisoformat(last["started"]).timestamp()
+        unsure = f"{job.reason}; its last word is {clock(max(time.time() - at, 0))} old"
+    if not seen or not heard or not seen["total"]:
         return RunStatus(run.run_id, "running", count, job_id=last["job_id"], reason=unsure)
     share = seen["done"] / seen["total"]
     spent = seen["at"] - seen["started"]
@@ -152,6 +160,13 @@ def _pace(folder: Path, finished: list[str], sizes: dict[str, float]) -> float |
 def _size(folder: Path, run_id: str) -> float:
     spec = _json(RunFolder(folder / "runs" / run_id).spec) or {}
     return float(spec.get("design", {}).get("settings", {}).get("n_samples") or 1)
+
+
+def clock(seconds: float) -> str:
+    """Seconds as people read them: 45 s, 12 min, 3.5 h."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def _json(path: Path) -> dict[str, Any] | None:

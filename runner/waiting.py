@@ -9,7 +9,7 @@ from pathlib import Path
 
 from runner.living import Ask
 from runner.slurm_queue import Patient
-from runner.status import FolderStatus, read_status
+from runner.status import FolderStatus, clock, read_status
 
 __all__ = ["clock", "wait_for", "watch"]
 
@@ -62,10 +62,3 @@ def watch(folder: Path, show: Callable[[FolderStatus], object], *, pause: Callab
             if not status.active:
                 return
             pause(max(1.0, 10 * (time.monotonic() - began)))
-
-
-def clock(seconds: float) -> str:
-    """Seconds as people read them: 45 s, 12 min, 3.5 h."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

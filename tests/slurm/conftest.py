@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -28,8 +29,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in Path(item.path).parents:
             item.add_marker(pytest.mark.slurm)
-            item.add_marker(pytest.mark.xdist_group("slurm"))
-            item.add_marker(pytest.mark.xdist_group("slurm"))  # one cluster, one set of ports
+            item.add_marker(pytest.mark.xdist_group("slurm"))  # one cluster at a time
             if missing:
                 item.add_marker(pytest.mark.skip(reason=f"no SLURM here ({', '.join(missing)} not found)"))
 
@@ -54,12 +54,28 @@ class Cluster:
         return next(int(pid) for daemon, pid, _ in lines if daemon == name)
 
 
+def free_ports(count: int = 6) -> int:
+    """The first of `count` ports in a row that are free: two checkouts may be tested at a time."""
+    first = 16817 + os.getpid() % 2000 * 8
+    return next(base for base in range(first, 60000, 8) if all(_free(base + k) for k in range(count)))
+
+
+def _free(port: int) -> bool:
+    with socket.socket() as tried:
+        try:
+            tried.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
 def start(**settings: str) -> Iterator[Cluster]:
     """Start a cluster, name it in SLURM_CONF, stop it afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="slurm-", dir="/tmp"))  # short: unix sockets have a path limit
     before = os.environ.get("SLURM_CONF")
     words = [str(HERE / "start-slurm.sh"), str(folder)]
-    subprocess.run(words, env=os.environ | settings, check=True, stdout=subprocess.DEVNULL)
+    environment = os.environ | {"ST_PORT": str(free_ports())} | settings
+    subprocess.run(words, env=environment, check=True, stdout=subprocess.DEVNULL)
     os.environ["SLURM_CONF"] = str(folder / "etc/slurm.conf")
     try:
         yield Cluster(folder)

@@ -16,7 +16,7 @@ from test_slurm_launch import only, outcomes
 @pytest.fixture(scope="module")
 def bare() -> Iterator[Cluster]:
     """One node, no accounting; finished jobs are forgotten at once."""
-    yield from start(ST_ACCT="0", ST_PORT="17817", ST_MINJOBAGE="2")
+    yield from start(ST_ACCT="0", ST_MINJOBAGE="2")
 
 
 @pytest.fixture
