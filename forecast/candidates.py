@@ -13,6 +13,7 @@ from forecast.laws.alignment import ALIGNMENT, NULLS, SIZE_ONLY
 from forecast.laws.custom import custom_law
 from forecast.laws.effective import EFFECTIVE_LAWS
 from forecast.laws.expression import names_in
+from forecast.laws.function import function_columns, function_law, is_address
 from forecast.laws.law import Law
 from forecast.laws.registry import BUILDERS, VARIABLES, build_law, variables_of
 from forecast.records import Run
@@ -30,7 +31,9 @@ def is_formula(law: str) -> bool:
 def mapping_of(runs: Sequence[Run], law: str, columns: Mapping[str, str]) -> dict[str, str]:
     """A law's variables to the runs' settings: as given, else by alias, else by the same name."""
     present = {name for run in runs for name, value in run.design.settings.items() if value is not None}
-    if is_formula(law):
+    if is_address(law):
+        wanted = list(function_columns(law))
+    elif is_formula(law):
         wanted = [name for name in names_in(law) if name in columns or name in present or ALIASES.get(name) in present]
     elif law != "auto":
         wanted = list(variables_of(law))
@@ -73,16 +76,20 @@ def laws_of(
     data: Dataset,
     bounds: Mapping[str, tuple[float, float]],
     fixed: Mapping[str, float],
+    priors: Mapping[str, tuple[float, float]] | None = None,
 ) -> list[Law]:
-    """The laws by name or formula, scaled to the data, on the data's link."""
+    """The laws by name, formula or module:function, scaled to the data, on the data's link, with their priors."""
     out = []
     for name in names:
         if is_formula(name):
             law = custom_law(name, data.scale, columns=tuple(data.columns), bounds=bounds)
+        elif is_address(name):
+            law = function_law(name, data.scale, columns=tuple(data.columns), bounds=bounds)
         elif bounds:
-            raise ForecastError(f"bounds are for a formula; {name} has its own")
+            raise ForecastError(f"bounds are for a formula or a function; {name} has its own")
         else:
             law = build_law(name, data.scale)
         law = replace(law, link=data.link)
-        out.append(law.fixed(fixed) if fixed else law)
+        law = law.fixed(fixed) if fixed else law
+        out.append(law.with_priors(priors) if priors else law)
     return out

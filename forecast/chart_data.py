@@ -127,11 +127,11 @@ def axis_over(name: str, setting: str, values: Sequence[float], *, beyond: bool 
 def observations(fit: Fit, runs: Sequence[Run] | None, rng: np.random.Generator) -> Observations:
     """The fitted runs (those of `runs` that the fit used; design means where `runs` is None) with their predictions."""
     columns, means, counts = fit.table()
-    names = [f"mean of {int(count)}" if count > 1 else "one run" for count in counts]
+    names = [f"mean of {design.runs}" if design.runs > 1 else "one run" for design in fit.designs]
     values, weights = means, counts
     if runs is not None:
         used = set(fit.run_ids)
-        data = build([run for run in runs if run.run_id in used], fit.metric.name, fit.columns)
+        data = build([run for run in runs if run.run_id in used], fit.metric.name, fit.columns, weights=fit.weights)
         columns = {name: column[data.owner] for name, column in data.columns.items()}
         values, names, weights = data.values, list(data.run_ids), np.ones(len(data.values))
     keys = [tuple(column[i] for column in columns.values()) for i in range(len(values))]

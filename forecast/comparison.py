@@ -14,7 +14,7 @@ from forecast.fitted import Candidate
 from forecast.laws.effective import AVERAGED_ONLY
 from forecast.selection import Backtest
 
-__all__ = ["choose", "rows_of", "weights_of"]
+__all__ = ["choose", "rows_of", "standard_errors", "weights_of"]
 
 
 def weights_of(usable: Sequence[Fitted], tests: Mapping[str, Backtest]) -> dict[str, float]:
@@ -50,15 +50,9 @@ def choose(usable: Sequence[Fitted], tests: Mapping[str, Backtest]) -> Fitted:
 
 def _behind(usable: Sequence[Fitted], tests: Mapping[str, Backtest]) -> dict[str, float]:
     """Per law, by how many standard errors its held-out CRPS exceeds the smallest; 0 for that one."""
-    scores = {f.law.name: tests[f.law.name].per_fold() for f in usable}
-    reference = scores[min(scores, key=lambda name: float(scores[name].mean()))]
-    out = {}
-    for name, score in scores.items():
-        difference = score - reference
-        error = float(stats.sem(difference)) if len(difference) > 1 else 0.0
-        mean = float(difference.mean())
-        out[name] = 0.0 if mean <= 0 else (mean / error if error > 0 else float("inf"))
-    return out
+    scores = {f.law.name: float(tests[f.law.name].per_fold().mean()) for f in usable}
+    best = tests[min(scores, key=lambda name: scores[name])]
+    return {name: standard_errors(tests[name], best) for name in scores}
 
 
 def rows_of(
@@ -67,10 +61,12 @@ def rows_of(
     tests: Mapping[str, Backtest],
     weights: Mapping[str, float],
     data: Dataset,
+    chosen: str,
 ) -> tuple[Candidate, ...]:
-    """One row a law and a baseline."""
-    rows = [_row(f, "law", tests, weights.get(f.law.name, 0.0)) for f in fitted]
-    rows += [_row(f, "baseline", tests, 0.0) for f in nulls]
+    """One row a law and a baseline, each against the chosen law."""
+    mine = tests.get(chosen)
+    rows = [_row(f, "law", tests, weights.get(f.law.name, 0.0), mine) for f in fitted]
+    rows += [_row(f, "baseline", tests, 0.0, mine) for f in nulls]
     for name, baseline in BASELINES.items():
         inside = data.means - baseline(data.columns, data.means, data.counts, data.columns)
         levels = len(np.unique(data.columns["g"])) if "g" in data.columns and name != "nearest-design" else 1
@@ -82,13 +78,13 @@ def rows_of(
                 loss=float(np.sum(data.counts * inside**2)),
                 rmse=float(np.sqrt(np.mean(inside**2))),
                 status="no law",
-                **_scores(tests.get(name)),
+                **_scores(tests.get(name), mine),
             )
         )
     return tuple(rows)
 
 
-def _row(f: Fitted, kind: str, tests: Mapping[str, Backtest], weight: float) -> Candidate:
+def _row(f: Fitted, kind: str, tests: Mapping[str, Backtest], weight: float, mine: Backtest | None) -> Candidate:
     known = np.isfinite(f.loss)
     return Candidate(
         law=f.law.name,
@@ -99,16 +95,28 @@ def _row(f: Fitted, kind: str, tests: Mapping[str, Backtest], weight: float) -> 
         aicc=f.aicc if np.isfinite(f.aicc) else None,
         weight=weight,
         status=f.status,
-        **_scores(tests.get(f.law.name)),
+        **_scores(tests.get(f.law.name), mine),
     )
 
 
-def _scores(test: Backtest | None) -> dict[str, float | int | None]:
+def _scores(test: Backtest | None, mine: Backtest | None) -> dict[str, float | int | None]:
     if test is None:
         return {}
+    behind = None if mine is None or test is mine else standard_errors(test, mine)
     return {
         "backtest_rmse": float(np.sqrt(np.mean(test.error**2))),
         "backtest_crps": float(np.mean(test.per_fold())),
+        "behind": None if behind is None or not np.isfinite(behind) else behind,
         "coverage": float(np.mean(test.inside)),
         "held_out": len(test.error),
     }
+
+
+def standard_errors(test: Backtest, reference: Backtest) -> float:
+    """By how many standard errors, between parts, the CRPS of `test` exceeds that of `reference`; 0 if they agree."""
+    difference = test.per_fold() - reference.per_fold()
+    mean = float(difference.mean())
+    error = float(stats.sem(difference)) if len(difference) > 1 else 0.0
+    if mean == 0:
+        return 0.0
+    return mean / error if error > 0 else float(np.copysign(np.inf, mean))

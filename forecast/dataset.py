@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from forecast.errors import ForecastError
 from forecast.files import canonical_json, sha256_hex
+from forecast.independence import refuse_repeated, remarks_on_checkpoints
 from forecast.laws.law import Scale
 from forecast.laws.links import LINKS, LinkName
+from forecast.noise import Noise, seed_noise
 from forecast.records import Design, Metric, Run
 
 __all__ = ["ALIASES", "Dataset", "build", "columns_of"]
@@ -25,8 +27,10 @@ ALIASES: Mapping[str, str] = {"n": "n_samples", "g": "good_view_fraction"}
 class Dataset:
     """Runs with an outcome, sorted by design and run id, and their design means.
 
-    columns: per design, shape (designs,); means, counts: per design; values, owner: per run.
+    columns: per design, shape (designs,); means, counts, runs: per design; values, owner, weights: per run.
     means and values are on the link's scale; plain: design means in the outcome's own unit.
+    weights: 1 on average, or 1 each. counts: what a design mean is worth in runs of noise sigma: its runs' weights
+    added up, over the square of the design's `factor` (the SD of its runs over sigma).
     """
 
     metric: Metric
@@ -34,14 +38,26 @@ class Dataset:
     columns: Mapping[str, Array]
     means: Array
     counts: Array
+    runs: npt.NDArray[np.int64]
     values: Array
     owner: npt.NDArray[np.int64]
+    weights: Array
+    factor: Array
     run_ids: tuple[str, ...]
     design_hashes: tuple[str, ...]
     data_hash: str
     remarks: tuple[str, ...]
     plain: Array
     link: LinkName = "identity"
+
+    def with_factor(self, factor: Array) -> Dataset:
+        """The same data where the SD of a run is `factor` (designs,) times sigma."""
+        return replace(self, counts=self.counts * self.factor**2 / factor**2, factor=factor)
+
+    @property
+    def noise(self) -> Noise:
+        """Seed noise: sigma, pooled over designs, each run's deviation over its weight and its design's factor."""
+        return seed_noise(self.values.tolist(), self.owner.tolist(), self.weights / self.factor[self.owner] ** 2)
 
     @property
     def scale(self) -> Scale:
@@ -78,9 +94,20 @@ def columns_of(designs: Sequence[Design], mapping: Mapping[str, str]) -> dict[st
     return out
 
 
-def build(runs: Sequence[Run], metric: str, mapping: Mapping[str, str], link: LinkName = "identity") -> Dataset:
-    """The dataset of one metric over the finished runs that have every setting of `mapping` as a number."""
+def build(
+    runs: Sequence[Run],
+    metric: str,
+    mapping: Mapping[str, str],
+    link: LinkName = "identity",
+    *,
+    weights: str | None = None,
+) -> Dataset:
+    """The dataset of one metric over the finished runs that have every setting of `mapping` as a number.
+
+    weights: a setting with the weight of each run. Raises ForecastError.
+    """
     remarks: list[str] = []
+    refuse_repeated(runs)
     failed = sum(run.status == "failed" for run in runs)
     if failed:
         remarks.append(f"{failed} failed run(s) carry no outcome and are left out")
@@ -103,21 +130,24 @@ def build(runs: Sequence[Run], metric: str, mapping: Mapping[str, str], link: Li
     if not usable:
         raise ForecastError(_nothing(runs, metric, mapping))
     usable.sort(key=lambda run: (run.design.hash, run.run_id))
-    return _assemble(usable, metric, mapping, remarks, link)
+    remarks += remarks_on_checkpoints(usable, mapping)
+    return _assemble(usable, metric, mapping, remarks, link, weights)
 
 
 def _assemble(
-    usable: list[Run], metric: str, mapping: Mapping[str, str], remarks: list[str], link: LinkName
+    usable: list[Run], metric: str, mapping: Mapping[str, str], remarks: list[str], link: LinkName, weights: str | None
 ) -> Dataset:
-    hashes = list(dict.fromkeys(run.design.hash for run in usable))
+    weight = _weights(usable, weights)
+    key = [run.design.hash if weights is None else _without(run.design, weights).hash for run in usable]
+    hashes = list(dict.fromkeys(key))
     index = {digest: i for i, digest in enumerate(hashes)}
-    owner = np.array([index[run.design.hash] for run in usable])
+    owner = np.array([index[digest] for digest in key])
     evaluations = [run.evaluation(metric) for run in usable]
     plain = np.array([e.value for e in evaluations if e is not None])
     values = _linked(plain, metric, link)
-    counts = np.bincount(owner).astype(np.float64)
-    means = np.bincount(owner, weights=values) / counts
-    designs = {run.design.hash: run.design for run in usable}
+    counts = np.bincount(owner, weights=weight)
+    means = np.bincount(owner, weights=values * weight) / counts
+    designs = dict(zip(key, (run.design for run in usable), strict=True))
     columns = columns_of([designs[digest] for digest in hashes], mapping)
     rows = sorted(
         [run.run_id, run.design.hash, run.seed, float(value)] for run, value in zip(usable, plain, strict=True)
@@ -128,15 +158,39 @@ def _assemble(
         columns=columns,
         means=means,
         counts=counts,
+        runs=np.bincount(owner),
         values=values,
         owner=owner,
+        weights=weight,
+        factor=np.ones(len(counts)),
         run_ids=tuple(run.run_id for run in usable),
-        design_hashes=tuple(hashes),
+        design_hashes=tuple(dict.fromkeys(run.design.hash for run in usable)),
         data_hash=sha256_hex(canonical_json(rows)),
-        remarks=(*remarks, *_other_settings([designs[digest] for digest in hashes], mapping)),
-        plain=np.bincount(owner, weights=plain) / counts,
+        remarks=(*remarks, *_other_settings([designs[d] for d in hashes], {*mapping.values(), weights})),
+        plain=np.bincount(owner, weights=plain * weight) / counts,
         link=link,
     )
+
+
+def _without(design: Design, setting: str) -> Design:
+    """A design without its weight, so that runs of one design are one design however they are weighed."""
+    return Design(settings={name: value for name, value in design.settings.items() if name != setting})
+
+
+def _weights(runs: Sequence[Run], setting: str | None) -> Array:
+    """The weight of each run, 1 on average: only their ratios mean anything."""
+    if setting is None:
+        return np.ones(len(runs))
+    found = []
+    for run in runs:
+        value = run.design.settings.get(setting)
+        if value is None or isinstance(value, (bool, str)) or not value > 0:
+            raise ForecastError(
+                f"the weight {setting!r} of run {run.run_id} is {value!r}; a weight is a number > 0: "
+                "correct it, leave the run out, or name another setting with --weights"
+            )
+        found.append(float(value))
+    return np.array(found) / np.mean(found)
 
 
 def _linked(values: Array, metric: str, link: LinkName) -> Array:
@@ -178,11 +232,11 @@ def _one_metric(runs: Sequence[Run], name: str) -> Metric:
     return next(iter(first.values()))
 
 
-def _other_settings(designs: Sequence[Design], mapping: Mapping[str, str]) -> list[str]:
+def _other_settings(designs: Sequence[Design], used: Collection[str | None]) -> list[str]:
     seen: dict[str, set[str]] = {}
     for design in designs:
         for name, value in design.settings.items():
-            if name not in mapping.values():
+            if name not in used:
                 seen.setdefault(name, set()).add(repr(value))
     varying = [f"{name} ({len(values)} values)" for name, values in sorted(seen.items()) if len(values) > 1]
     if not varying:

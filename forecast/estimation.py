@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ from forecast.dataset import Dataset
 from forecast.engine import Loss, Minima, minimise, project_linear, starts
 from forecast.fitted import Estimate, LackOfFit, LawFit
 from forecast.intervals import Spread, lack_of_fit, spread
+from forecast.laws.function import code_hash, is_address, load_function
 from forecast.laws.law import Law
 from forecast.noise import Noise
 from forecast.profile import profile_parameters
@@ -44,10 +45,16 @@ class Fitted:
 
 
 def fit_law(law: Law, data: Dataset, *, noise: Noise, loss: Loss, rng: np.random.Generator) -> Fitted:
-    """One law on the design means: many starts, the linear parameters projected, the best polished."""
+    """One law on the design means: many starts, the linear parameters projected, the best polished.
+
+    Priors are weighed against the noise about the law without them.
+    """
     p, designs = len(law.parameters), len(data.means)
     if designs <= p:
         return _too_few(law, data)
+    if law.priors and not law.noise_variance:
+        free = fit_law(replace(law, priors={}), data, noise=noise, loss=loss, rng=rng)
+        law = replace(law, noise_variance=float(free.sure.sigma[0]) ** 2)
     kept = screened(law, data, loss, rng)
     minima = minimise(law, data.columns, data.means, data.counts, kept, loss=loss)
     best = minima.best
@@ -135,6 +142,8 @@ def component_of(f: Fitted, weight: float, data: Dataset, loss: Loss) -> LawFit:
         weight=weight,
         loss=f.loss,
         lack_of_fit=f.lack,
+        prior_variance=law.noise_variance if law.priors else 0.0,
+        code_hash=code_hash(load_function(law.name)) if is_address(law.name) else None,
         status=f.status,
     )
 
@@ -173,6 +182,8 @@ def _estimates(f: Fitted, data: Dataset, loss: Loss) -> tuple[Estimate, ...]:
                 standard_error=error if status == "free" and np.isfinite(error) else None,
                 lower=None if no_low[i] else float(ends[0, i]),
                 upper=None if no_high[i] else float(ends[1, i]),
+                prior_mean=law.priors[p.name][0] if p.name in law.priors else None,
+                prior_sd=law.priors[p.name][1] if p.name in law.priors else None,
                 status=status,
                 lower_bound=p.lower,
                 upper_bound=p.upper,

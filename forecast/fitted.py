@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import AfterValidator, Field, FiniteFloat, ValidationError
 
+from forecast.diagnostics import Diagnostics
 from forecast.errors import ForecastError
 from forecast.files import write_atomically
 from forecast.laws.law import Law, Parameter
@@ -16,7 +17,7 @@ from forecast.laws.links import LinkName
 from forecast.noise import Noise
 from forecast.records import Frozen, Metric, Record, Sha256
 
-__all__ = ["Candidate", "Coverage", "DesignMean", "Estimate", "Fit", "LackOfFit", "LawFit", "Mechanism"]
+__all__ = ["Candidate", "Coverage", "DesignMean", "Estimate", "Fit", "HeldOut", "LackOfFit", "LawFit", "Mechanism"]
 
 Array = npt.NDArray[np.float64]
 Numbers = Annotated[dict[str, FiniteFloat], *Frozen]
@@ -33,6 +34,7 @@ class Estimate(Record):
     """One parameter: value and interval in its own unit, its bounds, and whether the data say anything of it.
 
     lower, upper: the interval's ends; null where the data do not bound it.
+    prior_mean, prior_sd: of its normal prior, null without one.
     lower_bound ... walk: what the engine needs to rebuild the law.
     """
 
@@ -41,12 +43,21 @@ class Estimate(Record):
     standard_error: FiniteFloat | None = None
     lower: FiniteFloat | None = None
     upper: FiniteFloat | None = None
+    prior_mean: FiniteFloat | None = None
+    prior_sd: FiniteFloat | None = None
     status: Literal["free", "at lower bound", "at upper bound", "not identified", "fixed"] = "free"
     lower_bound: FiniteFloat
     upper_bound: FiniteFloat
     start_lower: FiniteFloat
     start_upper: FiniteFloat
     walk: Literal["linear", "log"] = "linear"
+
+    @property
+    def drift(self) -> float | None:
+        """By how many of its prior's SDs the value lies off the prior's mean; None without a prior."""
+        if self.prior_mean is None or self.prior_sd is None:
+            return None
+        return (self.value - self.prior_mean) / self.prior_sd
 
 
 class LackOfFit(Record):
@@ -65,7 +76,9 @@ class LawFit(Record):
     sigma: SD of one run about the law as the intervals use it; degrees_of_freedom belongs to it.
     tau: SD of the law's own error (lack of fit), outcome's unit.
     weight: share in the averaged prediction. loss: as it is usually written (Huber's inside delta is r^2 / 2).
-    sigma, tau, loss are on the link's scale.
+    sigma, tau, loss are on the link's scale. loss: with the priors' share.
+    prior_variance: the noise variance that priors were weighed against.
+    code_hash: sha256 of the source of a Python function.
     """
 
     law: str
@@ -83,10 +96,12 @@ class LawFit(Record):
     weight: Annotated[FiniteFloat, Field(ge=0, le=1)]
     loss: FiniteFloat
     lack_of_fit: LackOfFit | None = None
+    prior_variance: FiniteFloat = 0.0
+    code_hash: Sha256 | None = None
     status: str
 
     def rebuilt(self) -> Law:
-        """The law as it was fitted."""
+        """The law as it was fitted. Raises ForecastError where it is a Python function that was not allowed to run."""
         from forecast.laws.registry import solver_of
 
         parameters = tuple(
@@ -101,8 +116,10 @@ class LawFit(Record):
             parameters,
             dict(self.constants),
             self.family,
-            solver_of(self.law),
+            solver_of(self.law, self.predictors, self.code_hash),
             self.link,
+            {e.name: (e.prior_mean, e.prior_sd) for e in self.parameters if e.prior_mean is not None and e.prior_sd},
+            self.prior_variance,
         )
 
     @property
@@ -114,7 +131,8 @@ class LawFit(Record):
 class Candidate(Record):
     """One law or baseline in the comparison. Errors are in the outcome's unit; backtest: on held-out designs.
 
-    backtest_crps: each held-out part counts once.
+    backtest_crps: each held-out part counts once. behind: by how many standard errors of the difference between
+    parts this CRPS exceeds the chosen law's; null for that law itself.
     coverage: share of held-out design means inside the 95 % interval made without them.
     """
 
@@ -125,6 +143,7 @@ class Candidate(Record):
     rmse: FiniteFloat | None = None
     backtest_rmse: FiniteFloat | None = None
     backtest_crps: FiniteFloat | None = None
+    behind: FiniteFloat | None = None
     coverage: FiniteFloat | None = None
     held_out: int = 0
     aicc: FiniteFloat | None = None
@@ -158,18 +177,39 @@ class Mechanism(Record):
 
 
 class DesignMean(Record):
-    """One design of the data: its columns, mean outcome, mean on the link's scale, and number of runs."""
+    """One design of the data: its columns, mean outcome, mean on the link's scale, and number of runs.
+
+    worth: what the mean is worth in runs of noise sigma, where that is not the number of runs: with weights, or with
+    noise that depends on the mean.
+    """
 
     columns: Numbers
     mean: FiniteFloat
     linked: FiniteFloat
     runs: int
+    worth: FiniteFloat | None = Field(default=None, gt=0)
+
+
+class HeldOut(Record):
+    """One design that was predicted by the chosen law without the designs of its part. On the link's scale.
+
+    error: outcome minus forecast; inside: within the 95 % interval made without it; fold: the part's name.
+    factor: how far beyond the designs that trained it lies, 1 inside; ordered: trained on smaller n only.
+    """
+
+    fold: str
+    columns: Numbers
+    error: FiniteFloat
+    inside: bool
+    factor: FiniteFloat
+    ordered: bool
 
 
 class Fit(Record):
     """What `platocast fit` writes: everything that a prediction needs, and how it came about.
 
-    noise, candidates: on the link's scale. link_scores: held-out log density per link, on the outcome's scale.
+    weights: the setting with the runs' weights. noise, candidates: on the link's scale.
+    link_scores: held-out log density per link, on the outcome's scale.
     """
 
     format: Literal["platocast-fit-1"] = "platocast-fit-1"
@@ -179,6 +219,7 @@ class Fit(Record):
     predictors: tuple[str, ...]
     loss: Literal["squared", "huber"]
     delta: FiniteFloat | None = None
+    weights: str | None = None
     link: LinkName = "identity"
     link_scores: Numbers = Field(default_factory=dict)
     interval_method: str
@@ -188,6 +229,8 @@ class Fit(Record):
     reasons: tuple[str, ...]
     warnings: tuple[str, ...]
     designs: tuple[DesignMean, ...]
+    held_out: tuple[HeldOut, ...] = ()
+    diagnostics: Diagnostics | None = None
     calibration: tuple[Coverage, ...] = ()
     mechanism: Mechanism | None = None
     data_hash: Sha256
@@ -216,10 +259,14 @@ class Fit(Record):
         return tuple(row for row in self.candidates if row.kind == "baseline")
 
     def table(self) -> tuple[dict[str, Array], Array, Array]:
-        """Columns, means on the link's scale and numbers of runs of the designs that were fitted."""
+        """Columns, means on the link's scale and worths (numbers of runs) of the designs that were fitted."""
         names = self.designs[0].columns
         columns = {name: np.array([d.columns[name] for d in self.designs]) for name in names}
-        return columns, np.array([d.linked for d in self.designs]), np.array([float(d.runs) for d in self.designs])
+        return (
+            columns,
+            np.array([d.linked for d in self.designs]),
+            np.array([float(d.worth or d.runs) for d in self.designs]),
+        )
 
     def __str__(self) -> str:
         """A table for a terminal."""

@@ -14,6 +14,7 @@ from forecast.confidence import Confidence
 from forecast.dataset import columns_of
 from forecast.engine import Loss, minimise, project_linear, starts
 from forecast.errors import ForecastError
+from forecast.extrapolation import beyond
 from forecast.fitted import Fit, LawFit
 from forecast.intervals import confidence
 from forecast.laws.alignment import NULLS
@@ -104,12 +105,12 @@ def predict(
     columns = _columns(fit, targets)
     ahead = look_ahead(fit, targets, rng) if outlook is None else outlook
     draws = ahead.linked(rng, DRAWS)
-    sigma, df = _noise(fit)
+    sigma, df = _noise(fit, ahead.point)
     link = LINKS[fit.link]
     quantiles = link.inverse(_smoothed(draws, sigma / np.sqrt(replicates), df))
     point, curve_sd = link.inverse(ahead.point), np.std(link.inverse(draws), axis=0)
     noise_sd = sigma / link.slope(point)
-    factors = _extrapolation(fit, columns)
+    factors = beyond(fit.table()[0], columns)
     return [
         Prediction(
             target=target.target,
@@ -215,16 +216,19 @@ def _columns(fit: Fit, targets: Sequence[Target]) -> dict[str, Array]:
     return columns_of([t.design for t in targets], {k: v for k, v in fit.columns.items() if k in needed or k == "g"})
 
 
-def _noise(fit: Fit) -> tuple[float, int]:
-    if fit.noise.sigma is not None:
-        return fit.noise.sigma, fit.noise.degrees_of_freedom
-    return fit.chosen.sigma, fit.chosen.degrees_of_freedom
+def _noise(fit: Fit, point: Array) -> tuple[Array, int]:
+    """SD of one new run at each target on the link's scale, and its degrees of freedom."""
+    factor = fit.noise.dependence.factor(point)
+    if fit.noise.sigma is not None and fit.noise.degrees_of_freedom:
+        return fit.noise.sigma * factor, fit.noise.degrees_of_freedom
+    sigma = fit.noise.sigma if fit.noise.sigma is not None else fit.chosen.sigma
+    return sigma * factor, fit.chosen.degrees_of_freedom
 
 
-def _smoothed(draws: Array, sigma: float, df: int) -> Array:
+def _smoothed(draws: Array, sigma: Array, df: int) -> Array:
     """Quantiles (levels, targets) of curve draws plus t-distributed seed noise, by bisection of the mean CDF."""
     levels = np.array([float(level) for level in LEVELS])
-    if sigma <= 0:
+    if np.any(sigma <= 0):
         return np.asarray(np.quantile(draws, levels, axis=0))
     reach = abs(float(special.stdtrit(df, levels[0] / 4))) * sigma
     low = np.tile(draws.min(axis=0) - reach, (len(levels), 1))
@@ -242,14 +246,3 @@ def _within(fit: Fit, quantiles: Mapping[str, float]) -> dict[str, float]:
     low = -np.inf if fit.metric.lower is None else fit.metric.lower
     high = np.inf if fit.metric.upper is None else fit.metric.upper
     return {level: float(np.clip(value, low, high)) for level, value in quantiles.items()}
-
-
-def _extrapolation(fit: Fit, columns: Columns) -> Array:
-    """The largest ratio by which a positive predictor leaves its range in the data; 1 inside."""
-    seen, _, _ = fit.table()
-    factor = np.ones(len(next(iter(columns.values()))))
-    for name, wanted in columns.items():
-        if name == "g" or seen[name].min() <= 0:
-            continue
-        factor = np.maximum(factor, np.maximum(wanted / seen[name].max(), seen[name].min() / wanted))
-    return factor

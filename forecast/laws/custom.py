@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from forecast.laws.expression import FormulaError, parse
 from forecast.laws.law import Law, Parameter, Scale
 
-__all__ = ["custom_law", "read_bounds"]
+__all__ = ["custom_law", "parameter_of", "read_bounds", "read_priors"]
 
 WIDE = 1e12
 
@@ -25,6 +25,22 @@ def read_bounds(words: Sequence[str]) -> dict[str, tuple[float, float]]:
         if not equals or not colon or not name.strip() or not bounds[0] < bounds[1]:
             raise FormulaError(f"bounds {word!r} cannot be read; write them as NAME=LOW:HIGH with LOW < HIGH")
         out[name.strip()] = bounds
+    return out
+
+
+def read_priors(words: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """{"A": (0.5, 0.1)}, mean and SD of a normal prior, from ["A=0.5:0.1"]. Raises FormulaError."""
+    out: dict[str, tuple[float, float]] = {}
+    for word in (part for text in words for part in text.split(",")):
+        name, _, numbers = word.partition("=")
+        mean, _, sd = numbers.partition(":")
+        try:
+            prior = (float(mean), float(sd))
+        except ValueError as error:
+            raise FormulaError(f"the prior {word!r} cannot be read; write it as in A=0.5:0.1, mean and SD") from error
+        if not name.strip() or not (abs(prior[0]) < float("inf") and 0 < prior[1] < float("inf")):
+            raise FormulaError(f"the prior {word!r} needs a name, a finite mean and an SD > 0, as in A=0.5:0.1")
+        out[name.strip()] = prior
     return out
 
 
@@ -47,12 +63,13 @@ def custom_law(
     unused = set(given) - set(free)
     if unused:
         raise FormulaError(f"bounds are given for {sorted(unused)[0]!r}, which is no parameter of {formula!r}")
-    parameters = tuple(_parameter(name, given.get(name, (-WIDE, WIDE)), scale) for name in free)
+    parameters = tuple(parameter_of(name, given.get(name), scale) for name in free)
     return Law("formula", formula, "the user's own formula", predictors, parameters, constants, "other")
 
 
-def _parameter(name: str, bounds: tuple[float, float], scale: Scale) -> Parameter:
-    low, high = bounds
+def parameter_of(name: str, bounds: tuple[float, float] | None, scale: Scale) -> Parameter:
+    """A parameter of a user's law: within its bounds, started from the size of the data."""
+    low, high = bounds or (-WIDE, WIDE)
     if low >= 0:
         floor = max(low, min(1e-12, high * 1e-12))
         sizes = [*(v for ends in scale.ranges.values() for v in ends if v > 0), abs(scale.high), scale.span]

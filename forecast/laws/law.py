@@ -105,6 +105,14 @@ class Law:
         """The parsed formula."""
         return parse(self.formula)
 
+    @cached_property
+    def _evaluated(self) -> tuple[Expression, LinkName]:
+        """What is computed, and the link that is still to be applied: the log of a formula exp(t) is t."""
+        root = self.expression.nodes[self.expression.root]
+        if self.link == "log" and root.operation == "exp":
+            return replace(self.expression, root=root.arguments[0]), "identity"
+        return self.expression, self.link
+
     @property
     def names(self) -> tuple[str, ...]:
         """The parameters' names in order."""
@@ -147,8 +155,8 @@ class Law:
         outer = self.outer(inner)
         bound: dict[str, Array | float] = {**self.constants, **{k: columns[k] for k in self.predictors}}
         bound |= {name: outer[:, i, None] for i, name in enumerate(self.names)}
-        value = np.broadcast_to(self.expression.value(bound), self._shape(columns, inner))
-        return value if self.link == "identity" else self._linked(value)
+        expression, link = self._evaluated
+        return np.broadcast_to(_linked(expression.value(bound), link), self._shape(columns, inner))
 
     def value_and_jacobian(self, columns: Columns, inner: Array) -> tuple[Array, Array]:
         """Values (batch, rows) and derivatives by engine coordinates (batch, rows, parameters)."""
@@ -156,23 +164,20 @@ class Law:
         mine = {name: outer[:, i, None] for i, name in enumerate(self.names)}
         if self.solver is not None:
             value, named = self.solver(columns, mine, self.constants)
-            parts = [named[name] for name in self.names]
+            parts, link = [named[name] for name in self.names], self.link
         else:
             bound: dict[str, Array | float] = {**self.constants, **{k: columns[k] for k in self.predictors}, **mine}
-            value, parts = self.expression.value_and_gradient(bound, self.names)
+            expression, link = self._evaluated
+            value, parts = expression.value_and_gradient(bound, self.names)
         shape = self._shape(columns, inner)
-        if self.link != "identity":
+        if link != "identity":
             with np.errstate(all="ignore"):
-                slope = LINKS[self.link].slope(value)
-            value, parts = self._linked(value), [part * slope for part in parts]
-        jacobian = np.empty((*shape, len(parts)))
+                slope = LINKS[link].slope(value)
+            value, parts = _linked(value, link), [part * slope for part in parts]
+        jacobian = np.empty((len(parts), *shape))
         for i, (part, parameter) in enumerate(zip(parts, self.parameters, strict=True)):
-            jacobian[..., i] = part * outer[:, i, None] if parameter.walk == "log" else part
-        return np.broadcast_to(value, shape), jacobian
-
-    def _linked(self, value: Array) -> Array:
-        with np.errstate(all="ignore"):
-            return np.asarray(LINKS[self.link].forward(value))
+            jacobian[i] = part * outer[:, i, None] if parameter.walk == "log" else part
+        return np.broadcast_to(value, shape), jacobian.transpose(1, 2, 0)
 
     def fixed(self, values: Mapping[str, float]) -> Law:
         """The same law with some parameters turned into constants."""
@@ -184,6 +189,23 @@ class Law:
             raise ForecastError(f"every parameter of {self.name} is fixed; leave at least one free")
         priors = {name: prior for name, prior in self.priors.items() if name not in values}
         return replace(self, parameters=free, constants={**self.constants, **values}, priors=priors)
+
+    def with_priors(self, priors: Mapping[str, tuple[float, float]]) -> Law:
+        """The same law with normal priors: parameter -> mean and SD."""
+        unknown = set(priors) - set(self.names)
+        if unknown:
+            raise ForecastError(
+                f"a prior is given for {sorted(unknown)[0]!r}, {self.name} has the free parameters "
+                f"{', '.join(self.names)}; name one law with --law"
+            )
+        for parameter in self.parameters:
+            mean = priors.get(parameter.name, (parameter.lower, 0.0))[0]
+            if not parameter.lower <= mean <= parameter.upper:
+                raise ForecastError(
+                    f"the prior of {parameter.name} has the mean {mean:g}, {self.name} keeps it in "
+                    f"[{parameter.lower:g}, {parameter.upper:g}]; give a mean inside"
+                )
+        return replace(self, priors=dict(priors))
 
     def with_constants(self, values: Mapping[str, float]) -> Law:
         """The same law with more constants."""
@@ -214,3 +236,10 @@ class Law:
     def _shape(self, columns: Columns, inner: Array) -> tuple[int, int]:
         first = columns[self.predictors[0]] if self.predictors else next(iter(columns.values()))
         return inner.shape[0], first.shape[-1]
+
+
+def _linked(value: Array, link: LinkName) -> Array:
+    if link == "identity":
+        return value
+    with np.errstate(all="ignore"):
+        return np.asarray(LINKS[link].forward(value))

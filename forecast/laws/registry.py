@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from forecast.errors import ForecastError
 from forecast.laws.alignment import ALIGNMENT, NULLS, SIZE_ONLY
 from forecast.laws.effective import EFFECTIVE_LAWS, EFFECTIVE_SOLVERS
+from forecast.laws.function import FunctionSolver, is_address, known_function
 from forecast.laws.general import GENERAL
 from forecast.laws.implicit import IMPLICIT, SOLVERS
 from forecast.laws.law import Law, Scale, Solver
@@ -38,6 +39,8 @@ def build_law(name: str, scale: Scale) -> Law:
     return BUILDERS[name](scale)
 
 
-def solver_of(name: str) -> Solver | None:
-    """The solver of a law without a closed form."""
+def solver_of(name: str, predictors: tuple[str, ...] = (), digest: str | None = None) -> Solver | None:
+    """The solver of a law without a closed form; of a Python function, where that may run."""
+    if is_address(name):
+        return FunctionSolver(known_function(name, digest), predictors)
     return {**SOLVERS, **EFFECTIVE_SOLVERS}.get(name)
