@@ -1,4 +1,4 @@
-"""The commands that fit a law and predict from it."""
+"""The command that fits a law."""
 
 from __future__ import annotations
 
@@ -7,32 +7,48 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forecast.console import JsonFlag, note, show_record, show_table, working
-from forecast.errors import ForecastError
+from forecast.console import JsonFlag, note, rounded, show_record, show_table, working
+from forecast.options import numbers_of, pairs_of
 
 if TYPE_CHECKING:
     from forecast.fitted import Fit
-    from forecast.records import Prediction, Target
 
 __all__ = ["add_to"]
 
 
 def add_to(app: typer.Typer) -> None:
-    """Register `fit` and `predict` on `app`."""
+    """Register `fit` on `app`."""
     app.command("fit")(fit_command)
-    app.command("predict")(predict_command)
 
 
 def fit_command(
     runs: Annotated[Path, typer.Argument(help="Runs: a ledger (.jsonl), a store (.duckdb) or a table (.csv ...).")],
     metric: Annotated[str, typer.Option("--metric", help="The outcome to fit, by its name in the runs.")],
     law: Annotated[
-        str, typer.Option("--law", help="A law's name, a formula over columns, or auto: choose by extrapolation.")
+        str,
+        typer.Option(
+            "--law",
+            help="A law's name, a formula over columns, module:function (its code runs), or auto: by extrapolation.",
+        ),
     ] = "auto",
     bounds: Annotated[
-        list[str] | None, typer.Option("--bounds", help="NAME=LOW:HIGH of a formula's parameter; repeat or use commas.")
+        list[str] | None, typer.Option("--bounds", help="NAME=LOW:HIGH of a formula's or function's parameter; repeat.")
     ] = None,
     fix: Annotated[list[str] | None, typer.Option("--fix", help="NAME=NUMBER: hold a parameter; repeat.")] = None,
+    prior: Annotated[
+        list[str] | None, typer.Option("--prior", help="NAME=MEAN:SD: a normal prior of a parameter; repeat.")
+    ] = None,
+    weights: Annotated[
+        str | None,
+        typer.Option("--weights", help="The setting with each run's weight: its variance is sigma^2 / weight."),
+    ] = None,
+    noise: Annotated[
+        str,
+        typer.Option(
+            "--noise",
+            help="auto, constant, mean (the SD depends on the mean), or fresh-items=N (new test items a run).",
+        ),
+    ] = "auto",
     out: Annotated[Path | None, typer.Option("--out", help="Where to write the fit (fit.json).")] = None,
     loss: Annotated[str, typer.Option("--loss", help="squared or huber.")] = "squared",
     delta: Annotated[
@@ -58,7 +74,7 @@ def fit_command(
     import numpy as np
 
     from forecast.fitting import fit
-    from forecast.laws.custom import read_bounds
+    from forecast.laws.custom import read_bounds, read_priors
     from forecast.reading import read_runs
 
     with working(f"fitting {metric}"):
@@ -70,9 +86,12 @@ def fit_command(
             delta=delta,
             link=link,
             intervals=intervals,
-            columns=_pairs(column or [], "--column"),
+            columns=pairs_of(column or [], "--column"),
             bounds=read_bounds(bounds or []),
-            fixed=_numbers(fix or [], "--fix"),
+            fixed=numbers_of(fix or [], "--fix"),
+            priors=read_priors(prior or []),
+            weights=weights,
+            noise=noise,
             rng=np.random.default_rng(seed),
             seed=seed,
         )
@@ -89,77 +108,6 @@ def fit_command(
         _print_fit(fitted)
     if out is not None:
         note(f"wrote {out}")
-
-
-def predict_command(
-    fit_file: Annotated[Path, typer.Argument(metavar="FIT", help="A fit that `fit --out` wrote.")],
-    g: Annotated[list[float] | None, typer.Option("--g", help="Good-view fraction; repeat for several.")] = None,
-    n: Annotated[
-        list[float] | None, typer.Option("--n", help="Samples; repeat for several, each with each --g.")
-    ] = None,
-    at: Annotated[
-        list[str] | None, typer.Option("--at", help="One design as SETTING=NUMBER,SETTING=NUMBER; repeat for several.")
-    ] = None,
-    targets: Annotated[Path | None, typer.Option("--targets", help="A JSON list of targets.")] = None,
-    replicates: Annotated[int, typer.Option("--mean-of", min=1, help="Predict the mean of this many seeds.")] = 1,
-    out: Annotated[Path | None, typer.Option("--out", help="Where to write the predictions as JSON.")] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the draws.")] = 0,
-    as_json: JsonFlag = False,
-) -> None:
-    """Predict new runs from a fit: point, the curve's and the run's interval, the baselines, the distance."""
-    import json
-
-    import numpy as np
-
-    from forecast.files import write_atomically
-    from forecast.fitted import Fit
-    from forecast.prediction import DRAWS, baseline_predictions, look_ahead, predict
-
-    fitted = Fit.load(fit_file)
-    wanted = _targets(fitted, g or [], n or [], at or [], targets)
-    rng = np.random.default_rng(seed)
-    ahead = look_ahead(fitted, wanted, rng)
-    predictions = predict(fitted, wanted, rng=rng, replicates=replicates, outlook=ahead)
-    low, high = np.quantile(ahead.joint(rng, DRAWS), [0.025, 0.975], axis=0)
-    rows = [_prediction_row(p, float(low[i]), float(high[i]), fitted) for i, p in enumerate(predictions)]
-    said = baseline_predictions(fitted, wanted)
-    nulls = [{name: values[i] for name, values in said.items()} for i in range(len(wanted))]
-    if out is not None:
-        text = json.dumps([p.model_dump(mode="json") for p in predictions], indent=1)
-        write_atomically(out, (text + "\n").encode())
-    what = "one new run" if replicates == 1 else f"the mean of {replicates} new runs"
-    if as_json:
-        show_table([{**row, "baselines": null} for row, null in zip(rows, nulls, strict=True)], title="", as_json=True)
-    else:
-        title = f"{fitted.metric.name} by {fitted.law}; lower, upper: 95 % for {what}; factor: beyond the data"
-        show_table([_rounded(row) for row in rows], title=title, as_json=False)
-        shown = [{"target": row["target"], **_rounded(null)} for row, null in zip(rows, nulls, strict=True)]
-        show_table(shown, title="\nBaselines", as_json=False)
-    for row in fitted.calibration:
-        if row.nominal == 0.95 and not as_json:
-            note(
-                f"{row.target}: the curve's 95 % interval covered {row.coverage:.1%} of {row.worlds} simulated studies"
-            )
-    far = [p for p in predictions if p.extrapolation_factor > 10]
-    if far:
-        note(f"{len(far)} target(s) lie more than a factor 10 outside the data; no interval is tested that far")
-
-
-def _pairs(words: list[str], option: str) -> dict[str, str]:
-    out: dict[str, str] = {}
-    for word in words:
-        name, equals, value = word.partition("=")
-        if not equals or not name.strip() or not value.strip():
-            raise ForecastError(f"{option} needs NAME=VALUE, got {word!r}")
-        out[name.strip()] = value.strip()
-    return out
-
-
-def _numbers(words: list[str], option: str) -> dict[str, float]:
-    try:
-        return {name: float(value) for name, value in _pairs(words, option).items()}
-    except ValueError as error:
-        raise ForecastError(f"{option} needs NAME=NUMBER, got {words!r}") from error
 
 
 def _parameter_rows(fitted: Fit) -> list[dict[str, Any]]:
@@ -179,7 +127,7 @@ def _candidate_rows(fitted: Fit) -> list[dict[str, Any]]:
             "weight": round(row.weight, 2),
             "status": "baseline" if row.kind == "baseline" else row.status.partition(":")[0],
         }
-        rows.append(_rounded(shown))
+        rows.append(rounded(shown))
     return rows
 
 
@@ -229,52 +177,3 @@ def _print_fit(fitted: Fit) -> None:
         typer.echo(fitted.mechanism.sentence)
     for warning in fitted.warnings:
         typer.echo(f"warning: {warning}")
-
-
-def _targets(fitted: Fit, g: list[float], n: list[float], at: list[str], path: Path | None) -> list[Target]:
-    from pydantic import TypeAdapter, ValidationError
-
-    from forecast.records import Design, Target
-
-    designs: list[dict[str, Any]] = []
-    for count in n:
-        for share in g or (None,):
-            settings: dict[str, Any] = {fitted.columns.get("n", "n_samples"): count}
-            if share is not None:
-                settings[fitted.columns.get("g", "good_view_fraction")] = share
-            designs.append(settings)
-    if g and not n:
-        raise ForecastError("--g needs --n: a target is a design; add --n SAMPLES")
-    for word in at:
-        designs.append(dict(_numbers(word.split(","), "--at")))
-    try:
-        found = [Target(target=f"t{i + 1}", design=Design(settings=s)) for i, s in enumerate(designs)]
-        if path is not None:
-            found += TypeAdapter(list[Target]).validate_json(path.read_bytes())
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise ForecastError(f"a target is not valid: {first['loc']}: {first['msg']}") from error
-    except OSError as error:
-        raise ForecastError(f"{path}: cannot be read ({error.strerror})") from error
-    if not found:
-        raise ForecastError("there is nothing to predict; give --n (and --g), --at or --targets")
-    return found
-
-
-def _prediction_row(p: Prediction, curve_lower: float, curve_upper: float, fitted: Fit) -> dict[str, Any]:
-    short = {setting: name for name, setting in fitted.columns.items()}
-    return {
-        "target": p.target,
-        **{short[k]: v for k, v in p.design.settings.items() if k in short},
-        "point": p.point,
-        "lower": p.quantiles["0.025"],
-        "upper": p.quantiles["0.975"],
-        "curve_lower": curve_lower,
-        "curve_upper": curve_upper,
-        "factor": p.extrapolation_factor,
-    }
-
-
-def _rounded(row: dict[str, Any]) -> dict[str, Any]:
-    """Floats to three figures, for a narrow terminal."""
-    return {k: float(f"{v:.3g}") if isinstance(v, float) else v for k, v in row.items()}

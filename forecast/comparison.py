@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 from scipy import stats
 
 from forecast.baselines import BASELINES
@@ -15,6 +16,8 @@ from forecast.laws.effective import AVERAGED_ONLY
 from forecast.selection import Backtest
 
 __all__ = ["choose", "rows_of", "standard_errors", "weights_of"]
+
+Array = npt.NDArray[np.float64]
 
 
 def weights_of(usable: Sequence[Fitted], tests: Mapping[str, Backtest]) -> dict[str, float]:
@@ -113,10 +116,22 @@ def _scores(test: Backtest | None, mine: Backtest | None) -> dict[str, float | i
 
 
 def standard_errors(test: Backtest, reference: Backtest) -> float:
-    """By how many standard errors, between parts, the CRPS of `test` exceeds that of `reference`; 0 if they agree."""
-    difference = test.per_fold() - reference.per_fold()
+    """By how many standard errors, between parts, the CRPS of `test` exceeds that of `reference`; 0 if they agree.
+
+    The larger of two: of the differences, and of the logarithms of the ratios. A law that fails badly in one part has
+    by that very part so large a standard error of the differences that they would excuse it; the ratios do not.
+    """
+    mine, its = test.per_fold(), reference.per_fold()
+    if mine.mean() < its.mean():
+        return -standard_errors(reference, test)
+    floor = 1e-12 * max(float(mine.max()), 1e-300)
+    ratio = np.log(np.maximum(mine, floor)) - np.log(np.maximum(its, floor))
+    return max(_over_its_error(mine - its), _over_its_error(ratio))
+
+
+def _over_its_error(difference: Array) -> float:
     mean = float(difference.mean())
-    error = float(stats.sem(difference)) if len(difference) > 1 else 0.0
     if mean == 0:
         return 0.0
+    error = float(stats.sem(difference)) if len(difference) > 1 else 0.0
     return mean / error if error > 0 else float(np.copysign(np.inf, mean))

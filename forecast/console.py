@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-__all__ = ["JsonFlag", "note", "show_record", "show_table", "working"]
+__all__ = ["JsonFlag", "note", "rounded", "show_record", "show_table", "working"]
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
@@ -46,6 +46,11 @@ def show_record(record: Mapping[str, Any], *, as_json: bool) -> None:
     for name, value in record.items():
         table.add_row(name.replace("_", " "), _text(value))
     Console(highlight=False).print(table)
+
+
+def rounded(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Floats to three figures, for a narrow terminal."""
+    return {k: float(f"{v:.3g}") if isinstance(v, float) else v for k, v in row.items()}
 
 
 def note(text: str) -> None:

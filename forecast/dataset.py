@@ -55,6 +55,12 @@ class Dataset:
         return replace(self, counts=self.counts * self.factor**2 / factor**2, factor=factor)
 
     @property
+    def even(self) -> Dataset:
+        """The same data with a constant SD: on it baselines are fitted, since a law that fails must not lean on the
+        designs with the least noise."""
+        return self.with_factor(np.ones(len(self.factor)))
+
+    @property
     def noise(self) -> Noise:
         """Seed noise: sigma, pooled over designs, each run's deviation over its weight and its design's factor."""
         return seed_noise(self.values.tolist(), self.owner.tolist(), self.weights / self.factor[self.owner] ** 2)
@@ -145,7 +151,7 @@ def _assemble(
     evaluations = [run.evaluation(metric) for run in usable]
     plain = np.array([e.value for e in evaluations if e is not None])
     values = _linked(plain, metric, link)
-    counts = np.bincount(owner, weights=weight)
+    counts = np.bincount(owner, weights=weight).astype(np.float64)
     means = np.bincount(owner, weights=values * weight) / counts
     designs = dict(zip(key, (run.design for run in usable), strict=True))
     columns = columns_of([designs[digest] for digest in hashes], mapping)
@@ -190,7 +196,7 @@ def _weights(runs: Sequence[Run], setting: str | None) -> Array:
                 "correct it, leave the run out, or name another setting with --weights"
             )
         found.append(float(value))
-    return np.array(found) / np.mean(found)
+    return np.asarray(np.array(found) / np.mean(found))
 
 
 def _linked(values: Array, metric: str, link: LinkName) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -186,14 +187,13 @@ def _simulated(fit: Fit, wanted: dict[str, float], factor: float) -> tuple[float
     if own:
         shares = [row.coverage for row in own]
         return float(np.median(shares)), min(shares)
-    for row in _table():
-        fails = fit.chosen.tau > 0
-        if row["method"] == fit.interval_method and row["factor"] == far and row["lack_of_fit"] == fails:
-            return float(row["middle"]), float(row["lowest"])
-    return None
+    fits = [row for row in _table() if row["factor"] == far and row["lack_of_fit"] == (fit.chosen.tau > 0)]
+    by_method = {row["method"]: (float(row["middle"]), float(row["lowest"])) for row in fits}
+    averaged = len(fit.components) > 1 and fit.interval_method == "profile"
+    return by_method.get("auto" if averaged and "auto" in by_method else fit.interval_method)
 
 
 @lru_cache(maxsize=1)
-def _table() -> list[dict[str, object]]:
-    rows: list[dict[str, object]] = json.loads(content_path("coverage.json").read_bytes())["rows"]
+def _table() -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = json.loads(content_path("coverage.json").read_bytes())["rows"]
     return rows

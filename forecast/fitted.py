@@ -17,9 +17,22 @@ from forecast.laws.links import LinkName
 from forecast.noise import Noise
 from forecast.records import Frozen, Metric, Record, Sha256
 
-__all__ = ["Candidate", "Coverage", "DesignMean", "Estimate", "Fit", "HeldOut", "LackOfFit", "LawFit", "Mechanism"]
+__all__ = [
+    "CLEAR",
+    "Candidate",
+    "Coverage",
+    "DesignMean",
+    "Estimate",
+    "Fit",
+    "HeldOut",
+    "LackOfFit",
+    "LawFit",
+    "Mechanism",
+]
 
 Array = npt.NDArray[np.float64]
+
+CLEAR = 2.0  # standard errors by which held-out scores must differ for one to be preferred
 Numbers = Annotated[dict[str, FiniteFloat], *Frozen]
 Texts = Annotated[dict[str, str], *Frozen]
 
@@ -179,14 +192,15 @@ class Mechanism(Record):
 class DesignMean(Record):
     """One design of the data: its columns, mean outcome, mean on the link's scale, and number of runs.
 
-    worth: what the mean is worth in runs of noise sigma, where that is not the number of runs: with weights, or with
-    noise that depends on the mean.
+    weight: its runs' weights added up, where they have any; worth: what the mean is worth in runs of noise sigma, where
+    that is not the weight (or the number of runs) because noise depends on the mean.
     """
 
     columns: Numbers
     mean: FiniteFloat
     linked: FiniteFloat
     runs: int
+    weight: FiniteFloat | None = Field(default=None, gt=0)
     worth: FiniteFloat | None = Field(default=None, gt=0)
 
 
@@ -259,7 +273,7 @@ class Fit(Record):
         return tuple(row for row in self.candidates if row.kind == "baseline")
 
     def table(self) -> tuple[dict[str, Array], Array, Array]:
-        """Columns, means on the link's scale and worths (numbers of runs) of the designs that were fitted."""
+        """Columns, means on the link's scale and worths (in runs) of the designs that were fitted."""
         names = self.designs[0].columns
         columns = {name: np.array([d.columns[name] for d in self.designs]) for name in names}
         return (

@@ -131,8 +131,9 @@ def _fit(
     data, noise = settled_noise(data, laws, options.noise, runs, rng)
     loss = _loss(options, noise, data)
     fitted = [fit_law(law, data, noise=noise, loss=loss, rng=rng) for law in laws]
+    even = data.even
     nulls = [
-        fit_law(law, data, noise=noise, loss=loss, rng=rng) for law in laws_of(nulls_of(data, names), data, {}, {})
+        fit_law(law, even, noise=even.noise, loss=loss, rng=rng) for law in laws_of(nulls_of(data, names), data, {}, {})
     ]
     usable = [f for f in fitted if f.usable]
     if not usable:
@@ -140,7 +141,10 @@ def _fit(
             "; ".join(f"{f.law.name}: {f.status}" for f in fitted) + "; give more designs, or fix parameters"
         )
     folds = folds_of(data.columns, _most_parameters(laws, data))
-    tests = _backtests([*usable, *[n for n in nulls if n.usable]], data, folds, noise, loss, rng)
+    tests = _backtests([n for n in nulls if n.usable], even, folds, even.noise, loss, rng) if folds else {}
+    if folds:
+        tests |= {name: backtest_baseline(baseline, even, folds) for name, baseline in BASELINES.items()}
+        tests |= _backtests(usable, data, folds, noise, loss, rng)
     weights = weights_of(usable, tests)
     best = choose(usable, tests)
     kept = [f for f in usable if f is best or weights[f.law.name] >= KEPT]
@@ -148,7 +152,7 @@ def _fit(
     components = tuple(
         component_of(f, weights[f.law.name] / total if total > 0 else float(f is best), data, loss) for f in kept
     )
-    rows = rows_of(fitted, nulls, tests, weights, data, best.law.name)
+    rows = rows_of(fitted, nulls, tests, weights, even, best.law.name)
     held_out = held_out_of(tests[best.law.name], folds, data) if tests else ()
     diagnostics = diagnostics_of(best, data)
     return Fit(
@@ -164,7 +168,15 @@ def _fit(
         components=components,
         noise=noise,
         candidates=rows,
-        reasons=reasons_of(best.law.name, rows, tests, [f.name for f in folds], options.law != "auto"),
+        reasons=reasons_of(
+            next(c for c in components if c.law == best.law.name),
+            rows,
+            tests,
+            [f.name for f in folds],
+            options.law != "auto",
+            noise,
+            diagnostics.line,
+        ),
         mechanism=mechanism_of(data, noise, loss, rng) if options.law == "auto" else None,
         warnings=(
             *data.remarks,
@@ -184,13 +196,15 @@ def _fit(
 
 
 def _designs(data: Dataset) -> tuple[DesignMean, ...]:
+    even = data.even.counts
     return tuple(
         DesignMean(
             columns={k: float(v[i]) for k, v in data.columns.items()},
             mean=float(data.plain[i]),
             linked=float(data.means[i]),
             runs=int(data.runs[i]),
-            worth=float(data.counts[i]) if data.counts[i] != data.runs[i] else None,
+            weight=float(even[i]) if even[i] != data.runs[i] else None,
+            worth=float(data.counts[i]) if data.counts[i] != even[i] else None,
         )
         for i in range(len(data.means))
     )
@@ -248,9 +262,7 @@ def _loss(options: Options, noise: Noise, data: Dataset) -> Loss:
 def _backtests(
     fitted: Sequence[Fitted], data: Dataset, folds: Sequence[Fold], noise: Noise, loss: Loss, rng: np.random.Generator
 ) -> dict[str, Backtest]:
-    if not folds:
-        return {}
-    out = {name: backtest_baseline(baseline, data, folds) for name, baseline in BASELINES.items()}
+    out = {}
     for f in fitted:
         order = np.argsort(f.minima.loss)[:2]
         out[f.law.name] = backtest_law(

@@ -56,7 +56,7 @@ def read_noise(text: str) -> tuple[Literal["auto", "constant", "mean", "fresh-it
         return "fresh-items", int(items)
     for known in ("auto", "constant", "mean"):
         if text == known:
-            return known, None  # type: ignore[return-value]
+            return known, None
     raise ForecastError(f"there is no noise model {text!r}; give auto, constant, mean, or fresh-items=NUMBER")
 
 
@@ -134,7 +134,7 @@ def _within(values: Array, owner: npt.NDArray[np.int64], weights: Array, means: 
     squares = np.bincount(owner, weights=weights * (values - own[owner]) ** 2, minlength=size)
     several = count > 1
     x = _scale(means, bool(np.all(means > 0)))
-    return squares[several], (count[several] - 1).astype(np.float64), x[several]
+    return squares[several].astype(np.float64), (count[several] - 1).astype(np.float64), x[several]
 
 
 def _slope(squares: Array, df: Array, x: Array) -> Array:

@@ -140,7 +140,8 @@ def curve_quantiles(fit: Fit, targets: Sequence[Target], rng: np.random.Generato
 def baseline_predictions(fit: Fit, targets: Sequence[Target]) -> dict[str, list[float]]:
     """What each baseline says of each target, from the design means that the fit holds."""
     columns = _columns(fit, targets)
-    seen, means, counts = fit.table()
+    seen, means, _ = fit.table()
+    counts = np.array([design.weight or float(design.runs) for design in fit.designs])
     inverse = LINKS[fit.link].inverse
     out = {name: inverse(baseline(seen, means, counts, columns)).tolist() for name, baseline in BASELINES.items()}
     plain = [design.mean for design in fit.designs]

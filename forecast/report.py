@@ -10,7 +10,7 @@ import numpy as np
 
 from forecast import charts
 from forecast.chart_data import Axis, Observations, axes_of, curve_data, observations, observed_rows, surface_data
-from forecast.fitted import Candidate, Fit
+from forecast.fitted import CLEAR, Candidate, Fit
 from forecast.page import Fact, Page, commands, formula, number, pair, record, sentences
 from forecast.records import Run
 
@@ -65,12 +65,16 @@ def _verdict(fit: Fit) -> str:
         return f"{fit.law} describes {fit.metric.name}, but no design was held out: nothing says how well it predicts."
     if best is None or best.backtest_crps is None:
         return f"{fit.law} predicts {fit.metric.name} of held-out designs with a CRPS of {number(mine.backtest_crps)}."
+    behind = 0.0 if best.behind is None else best.behind
+    if abs(behind) <= CLEAR:
+        return f"{fit.law} and the baseline {best.law} cannot be told apart on held-out designs of {fit.metric.name}."
+    if behind < 0:
+        return f"The baseline {best.law} predicts {fit.metric.name} of held-out designs better than {fit.law}."
     ratio = mine.backtest_crps / best.backtest_crps if best.backtest_crps > 0 else math.inf
-    if ratio < 1:
-        how = f"with {ratio:.0%} of the error of the best baseline, {best.law}"
-    else:
-        how = f"no better than the baseline {best.law}"
-    return f"{fit.law} predicts {fit.metric.name} of held-out designs {how}."
+    return (
+        f"{fit.law} predicts {fit.metric.name} of held-out designs with {ratio:.0%} of the error (CRPS) of the best "
+        f"baseline, {best.law}."
+    )
 
 
 def _lead(fit: Fit, seen: Observations) -> str:

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from forecast.comparison import choose, weights_of
+from forecast.comparison import choose, standard_errors, weights_of
 
 
 def law(name, status="converged", parameters=4, aicc=0.0):
@@ -69,3 +69,14 @@ def test_weights_add_up_and_follow_the_scores():
     assert 1.0 == pytest.approx(sum(weights.values()))
     assert weights["wide"] == weights["simple"] > 0.49
     assert weights["far"] < 1e-6
+
+
+def test_a_law_that_fails_badly_in_one_part_is_not_excused_by_its_spread():
+    steady = SimpleNamespace(per_fold=lambda: np.array([1.0, 1.1, 0.9, 1.0, 1.1, 0.9]))
+    wild = SimpleNamespace(per_fold=lambda: np.array([26.0, 2.2, 2.1, 1.9, 2.0, 2.1]))
+    difference = wild.per_fold() - steady.per_fold()
+
+    assert difference.mean() / (difference.std(ddof=1) / 6**0.5) < 1.3
+    assert standard_errors(wild, steady) > 2.4
+    assert -standard_errors(steady, wild) == standard_errors(wild, steady)
+    assert 0.0 == standard_errors(steady, steady)

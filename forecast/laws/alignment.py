@@ -154,10 +154,11 @@ def shift_and_ceiling(scale: Scale) -> Law:
     """L3 and L5 in one: g sets the ceiling a0 + rise (1-(1-g)^eta) and shifts the curve along log n."""
     return law_of(
         "shift-and-ceiling",
-        f"c + (a0 + rise*(1-(1-g)**eta) - c)*sigmoid(b*(log({EFFECTIVE_CURVED})-log(n50)))",
+        f"f + (a0 + rise*(1-(1-g)**eta) - f)*sigmoid(b*(log({EFFECTIVE_CURVED})-log(n50)))",
         "other",
-        "the law in which L3 and L5 are nested",
+        "the law in which L3 and L5 are nested, from a floor of its own",
         scale,
+        floor_of(scale),
         level_of("a0", scale),
         Parameter("rise", 0.0, max(scale.top - scale.floor, scale.span), 0.0, 2 * scale.span),
         rate_of("eta", 0.05, 20.0),

@@ -32,12 +32,12 @@ def _rising_m4(
     columns: Columns, parameters: Mapping[str, Array], constants: Mapping[str, float]
 ) -> tuple[Array, dict[str, Array]]:
     """Value and gradient: with s = (y-c)/(A-c), log(1-s) - alpha log s = (alpha-1) log 2 + b log(n50/n_eff)."""
-    known = {**constants, **parameters}
+    known = {name: np.asarray(value) for name, value in {**constants, **parameters}.items()}
     top, bottom, alpha, rate, kappa = known["A"], known["c"], known["alpha"], known["b"], known["kappa"]
     worth = columns["g"] + kappa * (1 - columns["g"])
     behind = np.log(known["n50"]) - np.log(columns["n"] * worth)
     with np.errstate(all="ignore"):
-        z, slope = solve(np.asarray(alpha), np.asarray((alpha - 1) * np.log(2) + rate * behind))
+        z, slope = solve(alpha, np.asarray((alpha - 1) * np.log(2) + rate * behind))
         share = 0.5 * (1 - np.tanh(0.5 * z))
         along = -(top - bottom) * share * (1 - share) / slope
     gradient = {

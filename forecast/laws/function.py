@@ -67,7 +67,7 @@ def load_function(address: str) -> Function:
     here = os.getcwd()
     sys.path.insert(0, here)
     try:
-        found = getattr(importlib.import_module(module), name)
+        found: Function = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
         raise FormulaError(f"the law {address!r} cannot be imported from {here}: {error}") from error
     finally:

@@ -41,11 +41,11 @@ def _m4(
     columns: Columns, parameters: Mapping[str, Array], constants: Mapping[str, float]
 ) -> tuple[Array, dict[str, Array]]:
     """Value and gradient of M4. A parameter may be held, and is then a constant."""
-    known = {**constants, **parameters}
+    known = {name: np.asarray(value) for name, value in {**constants, **parameters}.items()}
     low, high, alpha = known["E"], known["e0"], known["alpha"]
     logarithm = np.log(columns["n"] / known["n0"])
     with np.errstate(all="ignore"):
-        z, slope = solve(np.asarray(alpha), np.asarray(known["B"] - known["c"] * logarithm))
+        z, slope = solve(alpha, np.asarray(known["B"] - known["c"] * logarithm))
         s = 0.5 * (1 + np.tanh(0.5 * z))
         along = (high - low) * s * (1 - s) / slope
         value = low + (high - low) * s
