@@ -135,7 +135,7 @@ def build(
         remarks.append(f"{incomplete} run(s) without a value for {wanted} are left out (next-token runs have no g)")
     if not usable:
         raise ForecastError(_nothing(runs, metric, mapping))
-    usable.sort(key=lambda run: (run.design.hash, run.run_id))
+    usable.sort(key=lambda run: (_without(run.design, weights).hash, run.run_id))
     remarks += remarks_on_checkpoints(usable, mapping)
     return _assemble(usable, metric, mapping, remarks, link, weights)
 
@@ -144,7 +144,7 @@ def _assemble(
     usable: list[Run], metric: str, mapping: Mapping[str, str], remarks: list[str], link: LinkName, weights: str | None
 ) -> Dataset:
     weight = _weights(usable, weights)
-    key = [run.design.hash if weights is None else _without(run.design, weights).hash for run in usable]
+    key = [_without(run.design, weights).hash for run in usable]
     hashes = list(dict.fromkeys(key))
     index = {digest: i for i, digest in enumerate(hashes)}
     owner = np.array([index[digest] for digest in key])
@@ -178,8 +178,10 @@ def _assemble(
     )
 
 
-def _without(design: Design, setting: str) -> Design:
+def _without(design: Design, setting: str | None) -> Design:
     """A design without its weight, so that runs of one design are one design however they are weighed."""
+    if setting is None:
+        return design
     return Design(settings={name: value for name, value in design.settings.items() if name != setting})
 
 
