@@ -135,16 +135,24 @@ def build(
         remarks.append(f"{incomplete} run(s) without a value for {wanted} are left out (next-token runs have no g)")
     if not usable:
         raise ForecastError(_nothing(runs, metric, mapping))
-    usable.sort(key=lambda run: (_without(run.design, weights).hash, run.run_id))
+    keyed = sorted((_without(run.design, weights).hash, run.run_id, run) for run in usable)
+    usable = [run for *_, run in keyed]
     remarks += remarks_on_checkpoints(usable, mapping)
-    return _assemble(usable, metric, mapping, remarks, link, weights)
+    return _assemble(usable, [key for key, *_ in keyed], metric, mapping, remarks, link, weights)
 
 
 def _assemble(
-    usable: list[Run], metric: str, mapping: Mapping[str, str], remarks: list[str], link: LinkName, weights: str | None
+    usable: list[Run],
+    key: list[str],
+    metric: str,
+    mapping: Mapping[str, str],
+    remarks: list[str],
+    link: LinkName,
+    weights: str | None,
 ) -> Dataset:
+    """The dataset of the usable runs; key: of each run's design, apart from its weight."""
     weight = _weights(usable, weights)
-    key = [_without(run.design, weights).hash for run in usable]
+    full = key if weights is None else [run.design.hash for run in usable]
     hashes = list(dict.fromkeys(key))
     index = {digest: i for i, digest in enumerate(hashes)}
     owner = np.array([index[digest] for digest in key])
@@ -156,7 +164,7 @@ def _assemble(
     designs = dict(zip(key, (run.design for run in usable), strict=True))
     columns = columns_of([designs[digest] for digest in hashes], mapping)
     rows = sorted(
-        [run.run_id, run.design.hash, run.seed, float(value)] for run, value in zip(usable, plain, strict=True)
+        [run.run_id, digest, run.seed, float(value)] for run, digest, value in zip(usable, full, plain, strict=True)
     )
     return Dataset(
         metric=_one_metric(usable, metric),
@@ -170,7 +178,7 @@ def _assemble(
         weights=weight,
         factor=np.ones(len(counts)),
         run_ids=tuple(run.run_id for run in usable),
-        design_hashes=tuple(dict.fromkeys(run.design.hash for run in usable)),
+        design_hashes=tuple(dict.fromkeys(full)),
         data_hash=sha256_hex(canonical_json(rows)),
         remarks=(*remarks, *_other_settings([designs[d] for d in hashes], {*mapping.values(), weights})),
         plain=np.bincount(owner, weights=plain * weight) / counts,
