@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Literal
 
 from pydantic import FiniteFloat
@@ -21,6 +22,7 @@ class Outcome(Record):
     """One registered replicate. value, error (outcome minus point): metric unit, null unless finished.
 
     rule: the id of the declared exclusion rule under which it is left out.
+    early: the run itself says that it was submitted before the registration says that it was written.
     """
 
     target: str
@@ -31,6 +33,7 @@ class Outcome(Record):
     error: FiniteFloat | None = None
     rule: str | None = None
     reason: str | None = None
+    early: bool = False
 
 
 def gather(
@@ -57,7 +60,9 @@ def gather(
             chosen = next(iter(finished), next(iter(candidates), None))
             for run in candidates:
                 findings += _examine(registration, claim, replicate, run)
-            outcomes.append(_outcome(statement.metric, claim, replicate, chosen, excluded))
+            outcome = _outcome(statement.metric, claim, replicate, chosen, excluded)
+            early = chosen is not None and _early(chosen, registration.signed.entry.written)
+            outcomes.append(outcome.model_copy(update={"early": True}) if early else outcome)
     unregistered = [run.run_id for group in found.values() for run in group]
     findings += _counts(registration, outcomes, unregistered, runs)
     return outcomes, findings
@@ -139,6 +144,16 @@ def _outcome(
     )
 
 
+def _early(run: Run, written: str) -> bool:
+    stated = run.provenance.submitted or run.provenance.started if run.provenance else None
+    try:
+        moment = datetime.fromisoformat(stated) if stated else None
+        bound = datetime.fromisoformat(written)
+    except ValueError:
+        return False
+    return moment is not None and (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) < bound
+
+
 def _counts(
     registration: SignedRegistration, outcomes: Sequence[Outcome], unregistered: Sequence[str], runs: Sequence[Run]
 ) -> list[Finding]:
@@ -149,6 +164,11 @@ def _counts(
         findings.append(_failed("unregistered", text))
     elif missing:
         findings.append(Finding(level="warning", code="missing", text=f"{missing} of {expected} missing"))
+    early = sum(outcome.early for outcome in outcomes)
+    if early:
+        written = registration.signed.entry.written
+        text = f"{early} runs say that they were submitted before the registration says it was written ({written})"
+        findings.append(Finding(level="warning", code="early", text=text))
     hashes = {claim.design_hash for claim in registration.statement.targets}
     others = [run.run_id for run in runs if run.registration != registration.digest and run.design.hash in hashes]
     if others:

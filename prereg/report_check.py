@@ -102,8 +102,9 @@ def _facts(check: Check) -> list[Fact]:
 
 def _remainder(check: Check) -> str:
     parts = {"missing": check.missing, "failed": check.failed, "excluded": check.excluded}
-    found = [f"{count} {name}" for name, count in parts.items() if count]
-    return ", ".join(found) or "none missing, failed or excluded"
+    early = sum(outcome.early for outcome in check.outcomes)
+    found = [f"{count} {name}" for name, count in (parts | {"submitted early": early}).items() if count]
+    return ", ".join(found) or "none missing, failed, excluded or early"
 
 
 def _claim_section(page: Page, check: Check, registration: SignedRegistration) -> None:
@@ -302,7 +303,7 @@ def _ledger_section(page: Page, check: Check, registration: SignedRegistration) 
             "predicted": claims[o.target].point,
             "observed": o.value,
             "error": o.error,
-            "remark": o.reason or "",
+            "remark": "; ".join(part for part in (o.reason, "submitted early" if o.early else None) if part),
         }
         for o in check.outcomes
     ]

@@ -81,13 +81,15 @@ class Browser:
         return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] in ("WARNING", "SEVERE")]
 
     def requests(self) -> list[str]:
-        """What the page asked for since it was opened, itself and inline data left out."""
+        """What the page asked for since it was opened: not itself, inline data, or the browser's own start page."""
         sent = []
         for entry in self.driver.get_log("performance"):
             message = json.loads(entry["message"])["message"]
             if message["method"] == "Network.requestWillBeSent":
                 sent.append(message["params"]["request"]["url"])
-        return [url for url in sent if not url.startswith(("data:", "blob:")) and url != self.driver.current_url]
+        return [
+            url for url in sent if not url.startswith(("data:", "blob:", "chrome:")) and url != self.driver.current_url
+        ]
 
     def photograph(self, path: Path) -> None:
         """A PNG of the whole page."""

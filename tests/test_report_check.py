@@ -38,8 +38,10 @@ def case(tmp_path_factory):
     fitted.save(folder / "fit.json")
     body = place(statement_body(targets=30, replicates=3))
     body["fit"]["file_hash"] = sha256_hex((folder / "fit.json").read_bytes())
+    body["rules"]["looks"] = 2
     registration, log, _ = registered(folder, body)
     runs = outcomes(registration, np.random.default_rng(1))
+    runs[0] = type(runs[0]).model_validate(runs[0].model_dump() | {"provenance": {"submitted": "2020-01-01T00:00:00Z"}})
     result = check(registration, runs[:-2], rng=np.random.default_rng(0), as_of=date(2026, 12, 1))
     result.save(folder / "check.json")
     return folder, registration, log, fitted, result
@@ -78,6 +80,11 @@ def test_every_registered_run_has_a_row_missing_ones_too(page):
 
     assert rows.count("<tr>") == 91
     assert rows.count('data-value="missing"') == 2
+    assert rows.count('data-value="submitted early"') == 1
+
+
+def test_the_page_names_what_was_missing_and_early(page):
+    assert "2 missing, 1 submitted early" in page.read_text(encoding="utf-8")
 
 
 @needs_chromium
