@@ -1,5 +1,6 @@
 """The check's report: claim, verdict, evidence and every run, drawn in a real Chromium."""
 
+import base64
 import re
 import subprocess
 import sys
@@ -7,6 +8,7 @@ from datetime import date
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from chromium import Browser, needs_chromium
 from registration_cases import outcomes, registered, statement_body
@@ -104,6 +106,37 @@ def test_every_chart_of_the_check_is_drawn_and_no_request_leaves(page, tmp_path,
     assert set(marks) == names
     assert min(marks.values()) > 2
     assert points == 88
+
+
+@needs_chromium
+def test_the_page_prints_whole_with_its_charts_and_no_scrollbar(page, tmp_path):
+    with Browser(tmp_path) as browser:
+        browser.open(page, width=1280)
+        pdf = base64.b64decode(browser.command("Page.printToPDF", preferCSSPageSize=True)["data"])
+        browser.command("Emulation.setEmulatedMedia", media="print")
+        cut = browser.ask(
+            "[...document.querySelectorAll('.scroll, pre')]"
+            ".filter(e => getComputedStyle(e).overflowX != 'visible').length"
+        )
+        hidden = browser.ask("[...document.querySelectorAll('.chart')].filter(c => !c.clientHeight).length")
+
+    assert pdf.startswith(b"%PDF-")
+    assert 3 <= len(re.findall(rb"/Type\s*/Page\b(?!s)", pdf)) <= 30
+    assert (0, 0) == (cut, hidden)
+
+
+def test_the_command_exports_every_table_and_chart_of_a_check(case, tmp_path):
+    folder, registration, *_ = case
+    words = ["export", "check.json", "--log", "log", "--fit", "fit.json", "--format", "csv", "--format", "vl.json"]
+    done = platocast(*words, "--out", tmp_path / "out", cwd=folder)
+    outcomes_csv = pd.read_csv(tmp_path / "out" / "outcomes.csv")
+
+    assert done.returncode == 0, done.stderr
+    assert registration.statement.runs == len(outcomes_csv)
+    assert {"missing": 2, "finished": 88} == outcomes_csv["status"].value_counts().to_dict()
+    assert {"findings.csv", "baselines.csv", "coverage.csv", "strata.csv", "observed.vl.json", "power.vl.json"} <= {
+        path.name for path in (tmp_path / "out").iterdir()
+    }
 
 
 def platocast(*words, cwd):
