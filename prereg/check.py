@@ -202,10 +202,12 @@ def _test(
         if rule.test == "replicates":
             result = replicate_test(repeated, delta=rule.delta, alpha=alpha)
         else:
-            sigma, df = statement.noise.sigma, statement.noise.degrees_of_freedom
-            if sigma is None or df < 1:
+            df, noise = statement.noise.degrees_of_freedom, statement.noise_sds()
+            if statement.noise.sigma is None or df < 1:
                 return None, "no replicates and no registered sigma: nothing to compare with seed noise"
-            values = np.array([error for group in errors.values() for error in group])
+            own = np.array([max(noise[target], 1e-300) for target, group in errors.items() for _ in group])
+            sigma = math.sqrt(float(np.mean(own**2)))
+            values = np.array([error for group in errors.values() for error in group]) * sigma / own
             result = single_run_test(values, sigma=sigma, df=df, delta=rule.delta, alpha=alpha)
     except ValueError as error:
         return None, str(error)
@@ -233,7 +235,9 @@ def _sigma(statement: Registration, used: Sequence[Outcome]) -> tuple[float | No
         variance = sum(float(np.sum((group - group.mean()) ** 2)) for group in groups) / df
         return math.sqrt(variance), f"between seeds of the outcomes, {df} degrees of freedom"
     if statement.noise.sigma is not None:
-        return statement.noise.sigma, f"as registered, {statement.noise.degrees_of_freedom} degrees of freedom"
+        own, noise = [outcome.target for outcome in used] or list(statement.noise_sds()), statement.noise_sds()
+        sigma = math.sqrt(float(np.mean([noise[target] ** 2 for target in own])))
+        return sigma, f"as registered, {statement.noise.degrees_of_freedom} degrees of freedom"
     return None, "unknown: no target is repeated and no sigma was registered"
 
 

@@ -158,11 +158,14 @@ def _refit(statement: Registration, runs: Sequence[Run], law: str) -> tuple[Any,
 def widths(registration: SignedRegistration) -> Finding | None:
     """A warning where the median 95 % interval is more than 4 times what seed noise alone makes it."""
     statement, seq = registration.statement, registration.signed.seq
-    sigma = statement.noise.sigma
-    if sigma is None:
+    if statement.noise.sigma is None:
         return None
-    spans = [claim.quantile("0.975") - claim.quantile("0.025") for claim in statement.targets]
-    ratio = float(np.median(spans)) / (2 * 1.959963984540054 * sigma)
+    noise = statement.noise_sds()
+    spans = [
+        (claim.quantile("0.975") - claim.quantile("0.025")) / max(noise[claim.target], np.finfo(float).tiny)
+        for claim in statement.targets
+    ]
+    ratio = float(np.median(spans)) / (2 * 1.959963984540054)
     if ratio <= 4:
         return None
     text = f"intervals are {ratio:.1f} times as wide as seed noise: nearly too wide to fail; judge by the primary test"

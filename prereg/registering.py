@@ -37,6 +37,10 @@ __all__ = ["body_of", "forecast_targets", "power_of", "read_targets", "refuse_kn
 Array = npt.NDArray[np.float64]
 CENTRAL_95 = 2 * 1.959963984540054
 LARGEST_RANK = 12
+VARYING = (
+    "SD between seeds of one design, on one fixed test set, as a function of the design's mean; sigma is that at the "
+    "centre of the data, each target states its own (noise_sd)"
+)
 
 
 def read_targets(path: Path | str) -> tuple[list[Target], dict[str, str]]:
@@ -144,6 +148,7 @@ def state(
             metric=_metric(fit, terms),
             fit=_fit(fit, fit_bytes, terms),
             noise=NoiseClaim(
+                **({} if fit.noise.model == "constant" else {"definition": VARYING}),
                 sigma=fit.noise.sigma or None,
                 degrees_of_freedom=fit.noise.degrees_of_freedom,
                 source_runs=fit.run_ids,

@@ -113,7 +113,11 @@ class FitClaim(Record):
 
 
 class NoiseClaim(Record):
-    """Seed noise: within-design SD of the metric, in its unit. sigma is null where no design was repeated."""
+    """Seed noise: within-design SD of the metric, in its unit. sigma is null where no design was repeated.
+
+    model: "constant", or how the SD depends on a design's mean; then sigma is that at the centre of the fit's data,
+    and each target's own is its `noise_sd`.
+    """
 
     definition: Text = "SD between seeds of one design, pooled over designs (ddof 1), on one fixed test set"
     sigma: Positive | None
@@ -268,6 +272,11 @@ class Registration(Record):
         if self.rules.primary.test == "replicates" and min(claim.replicates for claim in self.targets) < 2:
             raise ValueError("the primary test 'replicates' needs at least 2 replicates of every target")
         return self
+
+    def noise_sds(self) -> Mapping[str, float]:
+        """Seed noise (SD of one run) per target: the registered sigma, or the target's own where it is not constant."""
+        sigma, constant = self.noise.sigma, self.noise.model == "constant"
+        return {c.target: sigma if constant and sigma is not None else c.noise_sd for c in self.targets}
 
     @property
     def runs(self) -> int:

@@ -214,6 +214,28 @@ def test_single_runs_take_sigma_from_the_registration(tmp_path):
     assert result.headline == "AS GOOD AS SEED NOISE"
 
 
+def test_single_runs_are_weighed_by_each_targets_own_noise_where_it_varies(tmp_path):
+    body = statement_body(targets=40, replicates=1)
+    body["noise"]["model"] = "mean"
+    for i, target in enumerate(body["targets"]):
+        target["noise_sd"] = SIGMA * (0.2 if i % 2 else 3.0)
+    registration, _, _ = registered(tmp_path, body)
+    rng = np.random.default_rng(5)
+    runs = [
+        changed(run, evaluations=(changed(run.evaluations[0], value=claim.point + claim.noise_sd * z),))
+        for run, claim, z in zip(
+            outcomes(registration, rng), registration.statement.targets, rng.standard_normal(40), strict=True
+        )
+    ]
+    result = checked(registration, runs)
+    z = np.array(
+        [o.error / claim.noise_sd for o, claim in zip(result.outcomes, registration.statement.targets, strict=True)]
+    )
+
+    assert pytest.approx(float(np.mean(z**2))) == result.primary.f
+    assert pytest.approx(SIGMA * np.sqrt((0.2**2 + 3.0**2) / 2)) == result.sigma
+
+
 def test_without_replicates_and_sigma_there_is_no_verdict_but_scores(tmp_path):
     body = statement_body(targets=10, replicates=1)
     body["noise"] = {"sigma": None, "degrees_of_freedom": 0}
