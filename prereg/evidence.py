@@ -63,7 +63,7 @@ def examine_resolution(registration: SignedRegistration, resolution: SignedEntry
     """The outcomes that a `resolve` entry signed against those in `runs`."""
     check = resolution.body.get("check")
     rows = check.get("outcomes") if isinstance(check, dict) else None
-    if not isinstance(rows, list):
+    if not isinstance(check, dict) or not isinstance(rows, list):
         return [_finding("failed", "resolve", "holds no outcomes", resolution.seq)]
     now = {(o.target, o.replicate): (o.status, o.value) for o in gather(registration, runs)[0]}
     signed = {_key(row): (row.get("status"), row.get("value")) for row in rows if isinstance(row, dict)}
