@@ -127,12 +127,14 @@ def state(
 
     joint: draws of the law at the targets, without noise, shape (draws, targets), metric units.
     baselines: per baseline a point per target. quantities: as read_targets gives them.
+    The primary test is that of replicates where at least half of the runs are of targets that are run at least twice.
     Raises ForecastError for intervals narrower than the noise.
     """
     if not predictions:
         raise ForecastError("no targets; a registration needs at least one")
     replicates = [prediction.replicates for prediction in predictions]
-    by_replicates = len(replicates) >= 2 and min(replicates) >= 2
+    repeated = [count for count in replicates if count >= 2]
+    by_replicates = len(repeated) >= 2 and 2 * sum(repeated) >= sum(replicates)
     factors, own = _factor(joint, np.array([prediction.curve_sd for prediction in predictions]))
     unknown = set(quantities or {}) - {prediction.target for prediction in predictions}
     if unknown:
@@ -191,7 +193,8 @@ def power_of(
     points, alpha = [], primary.alpha / looks
     for error in (0.0, 0.5, 1.0):
         if primary.test == "replicates":
-            chance = replicate_power(replicates, curve_error=error, rng=rng, delta=primary.delta, alpha=alpha)
+            repeated = [count for count in replicates if count >= 2]
+            chance = replicate_power(repeated, curve_error=error, rng=rng, delta=primary.delta, alpha=alpha)
         elif noise_df > 0:
             chance = single_run_power(sum(replicates), df=noise_df, curve_error=error, delta=primary.delta, alpha=alpha)
         else:

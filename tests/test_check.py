@@ -214,6 +214,20 @@ def test_single_runs_take_sigma_from_the_registration(tmp_path):
     assert result.headline == "AS GOOD AS SEED NOISE"
 
 
+def test_targets_that_ran_once_are_scored_but_do_not_enter_the_test_of_replicates(tmp_path):
+    body = statement_body(targets=20, replicates=3)
+    for target in body["targets"][10:]:
+        target["replicates"] = 1
+    registration, _, _ = registered(tmp_path, body)
+    runs = outcomes(registration, np.random.default_rng(1), bias=lambda i: 0.0 if i < 10 else 0.5)
+    result = checked(registration, runs)
+
+    assert (10, "replicates") == (result.primary.targets, result.primary.test)
+    assert "AS GOOD" in result.headline or "INCONCLUSIVE" in result.headline
+    assert result.rmse > 0.2
+    assert checked(registration, runs[:-1], final=True).headline.startswith("INCOMPLETE (39 of 40): ")
+
+
 def test_single_runs_are_weighed_by_each_targets_own_noise_where_it_varies(tmp_path):
     body = statement_body(targets=40, replicates=1)
     body["noise"]["model"] = "mean"

@@ -83,11 +83,24 @@ def test_an_interval_that_a_bound_cuts_may_be_narrow():
     assert stated([narrow, prediction("b", n=2000)]).targets[0].quantiles["0.025"] == "0"
 
 
-def test_one_replicate_makes_it_a_test_of_single_runs():
-    statement = stated([prediction("a", replicates=1), prediction("b", n=2000)])
+def test_replicates_decide_where_they_are_half_of_the_runs_and_otherwise_single_runs_do():
+    few = stated([prediction("a", replicates=1), prediction("b", n=2000)])
+    twice = [prediction("a", replicates=2), prediction("b", n=2000, replicates=2)]
+    once = [prediction(f"c{i}", n=3000 + i, replicates=1) for i in range(5)]
+    half, fewer = stated([*twice, *once[:4]]), stated([*twice, *once])
 
-    assert statement.rules.primary.test == "single runs"
-    assert statement.runs == 3
+    assert "single runs" == few.rules.primary.test == fewer.rules.primary.test
+    assert "replicates" == half.rules.primary.test
+    assert (3, 8, 9) == (few.runs, half.runs, fewer.runs)
+    assert half.power != fewer.power
+
+
+def test_the_power_of_replicates_is_that_of_the_targets_that_are_repeated():
+    rule = PrimaryRule(test="replicates")
+
+    assert power_of([3, 3, 3], rule, 9, np.random.default_rng(0)) == power_of(
+        [3, 1, 3, 1, 3], rule, 9, np.random.default_rng(0)
+    )
 
 
 def test_no_target_and_an_unknown_quantity_are_refused():

@@ -44,7 +44,7 @@ def test_a_registration_reads_back_from_its_signed_file(tmp_path):
         ({"targets__0__quantiles__0.025": "0.9"}, "must not decrease"),
         ({"targets__0__quantiles__0.5": KeyError}, "quantile levels"),
         ({"targets__0__point": float("nan")}, "finite"),
-        ({"targets__0__replicates": 1}, "at least 2 replicates"),
+        ({f"targets__{i}__replicates": 1 for i in range(9)}, "2 targets with at least 2 replicates"),
         ({"targets__0__quantity": "mean of 0"}, "pattern"),
         ({"targets__0__curve_factor": [0.1, 0.2]}, "one length"),
         ({"noise__sigma": 0.0}, "greater than 0"),
