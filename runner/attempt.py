@@ -8,13 +8,13 @@ import socket
 import subprocess
 from datetime import UTC, datetime
 from functools import cache
-from typing import Literal
+from typing import Any, Literal
 
 from forecast.files import write_atomically
-from forecast.records import Record, Sha256
+from forecast.records import Counters, LossCurve, Provenance, Record, Sha256
 from runner.spec import JobSpec, RunFolder
 
-__all__ = ["Attempt", "JobState", "close_attempt", "job_id", "now", "open_attempt", "this_process"]
+__all__ = ["Attempt", "JobState", "close_attempt", "job_id", "note_attempt", "now", "open_attempt", "this_process"]
 
 
 class JobState(Record):
@@ -33,6 +33,7 @@ class Attempt(Record):
     """One try of one run. Never removed; closed by the job, or by the next attempt if the job died.
 
     gpus: allocated to the job. slurm_submit, slurm_start: UTC, as the controller says.
+    counters, provenance, loss_curve: of this attempt, also of one that failed or was stopped.
     """
 
     number: int
@@ -50,6 +51,13 @@ class Attempt(Record):
     gpus: int = 0
     slurm_submit: str | None = None
     slurm_start: str | None = None
+    run_id: str | None = None
+    registration: Sha256 | None = None
+    design_hash: Sha256 | None = None
+    seed: int | None = None
+    counters: Counters | None = None
+    provenance: Provenance | None = None
+    loss_curve: LossCurve | None = None
 
 
 def now() -> str:
@@ -79,6 +87,10 @@ def open_attempt(run: RunFolder, spec: JobSpec, *, code_hash: str, submitted: st
         spec_hash=spec.hash,
         code_hash=code_hash,
         gpus=gpus,
+        run_id=spec.outcome_id,
+        registration=spec.registration,
+        design_hash=spec.design.hash,
+        seed=spec.seed,
         **slurm_times(),
     )
     write_atomically(run.attempt(attempt.number), attempt.model_dump_json(indent=1).encode())
@@ -88,11 +100,16 @@ def open_attempt(run: RunFolder, spec: JobSpec, *, code_hash: str, submitted: st
 def close_attempt(
     run: RunFolder, attempt: Attempt, status: Literal["finished", "failed", "stopped", "lost"], reason: str | None
 ) -> None:
-    """Write how an attempt ended; the time of a lost one is unknown."""
-    closed = attempt.model_copy(
-        update={"status": status, "reason": reason, "ended": None if status == "lost" else now()}
-    )
-    write_atomically(run.attempt(attempt.number), closed.model_dump_json(indent=1).encode())
+    """Write how an attempt ended, beside what is on record of it; the time of a lost one is unknown."""
+    ended = None if status == "lost" else now()
+    note_attempt(run, attempt.number, status=status, reason=reason, ended=ended)
+
+
+def note_attempt(run: RunFolder, number: int, **fields: Any) -> None:
+    """Put `fields` into the record of attempt `number`."""
+    path = run.attempt(number)
+    attempt = Attempt.model_validate_json(path.read_bytes()).model_copy(update=fields)
+    write_atomically(path, attempt.model_dump_json(indent=1).encode())
 
 
 def this_process() -> tuple[str, int, float]:

@@ -29,6 +29,7 @@ class JobList(Record):
     lock_hash: Sha256 | None = None
     code_commit: str | None = None
     code_dirty: bool | None = None
+    code_diff_hash: Sha256 | None = None
     submitted: str
     slots: int | None = None
     attempts: int = 3

@@ -260,6 +260,7 @@ def _write_lists(
             lock_hash=snapshot.lock_hash,
             code_commit=snapshot.commit,
             code_dirty=snapshot.dirty,
+            code_diff_hash=snapshot.diff_hash,
             submitted=submitted,
             slots=choice.jobs if preset.kind == "local" else None,
             gpus=_gpus() if preset.kind == "local" else (),

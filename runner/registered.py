@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from forecast.errors import CheckFailed, ForecastError
 from forecast.files import sha256_hex, write_atomically
+from forecast.records import Design
 from prereg.log import Log
 from prereg.seeds import derived_seed
 from prereg.signature import public_key_of
 from prereg.statement import SignedRegistration, find_registration
 from prereg.verify import verify_log, walk
+from runner.own_training import OwnTraining
 from runner.spec import ENTRY, JobSpec, run_folder
+from runner.study import refuse_unfilled
 
-__all__ = ["registered_specs", "require_key", "sign_launches", "verified_registration"]
+__all__ = ["refuse_foreign", "registered_specs", "require_key", "sign_launches", "verified_registration"]
 
 
 def verified_registration(path: Path) -> SignedRegistration:
@@ -32,9 +35,16 @@ def verified_registration(path: Path) -> SignedRegistration:
     return registration
 
 
-def registered_specs(registration: SignedRegistration, *, threads: int = 1, entry: str = ENTRY) -> list[JobSpec]:
-    """One job spec a target and replicate, with the seed that the registration's digest gives."""
+def registered_specs(
+    registration: SignedRegistration, *, threads: int = 1, entry: str = ENTRY, own: OwnTraining | None = None
+) -> list[JobSpec]:
+    """One job spec a target and replicate, with the seed that the registration's digest gives.
+
+    own: the user's own training, for an entry that is not ours. Refuses a command that cannot be filled in.
+    """
     digest, launch = registration.digest, registration.statement.launch
+    if own is not None and own.command is not None:
+        refuse_unfilled(own.command, [claim.design for claim in registration.statement.targets])
     named = "{target}" in launch.job_name and "{replicate}" in launch.job_name
     return [
         JobSpec(
@@ -47,10 +57,25 @@ def registered_specs(registration: SignedRegistration, *, threads: int = 1, entr
             seed=derived_seed(digest, claim.target, k),
             threads=threads,
             entry=entry,
+            own=own,
         )
         for claim in registration.statement.targets
         for k in range(claim.replicates)
     ]
+
+
+def refuse_foreign(designs: Iterable[Design]) -> None:
+    """Refuse designs that are not settings of our own training."""
+    from runner.settings import complete_settings
+
+    for design in designs:
+        try:
+            complete_settings(design.settings)
+        except ForecastError as error:
+            raise ForecastError(
+                f"the registration's designs are not of our own training ({error}); "
+                "give the study that names their command or entry: --presets STUDY.toml"
+            ) from error
 
 
 def require_key(log: Path, key: Path) -> None:
@@ -84,6 +109,7 @@ def _body(folder: Path, submission: Path, record: dict[str, Any]) -> dict[str, A
     specs = [_spec(folder, run) for run in dict.fromkeys(run for content in lists for run in content["runs"])]
     if not specs or specs[0].registration is None:
         return None
+    own = specs[0].own
     return {
         "registration": specs[0].registration,
         "jobs": [_job(folder, spec) for spec in specs],
@@ -92,7 +118,7 @@ def _body(folder: Path, submission: Path, record: dict[str, Any]) -> dict[str, A
         "executor": record["executor"],
         "job_ids": [job["job_id"] for job in record.get("arrays") or record["jobs"]],
         "submitted": lists[0]["submitted"],
-    }
+    } | ({"training_hash": own.files_hash} if own and own.files_hash else {})
 
 
 def _job(folder: Path, spec: JobSpec) -> dict[str, Any]:

@@ -36,13 +36,14 @@ class Request:
             if key is not None:
                 raise ForecastError("--key signs in a registration's log; a study has none, leave --key out")
             return
-        from runner.registered import refuse_other_code, require_key
+        from runner.registered import refuse_foreign, refuse_other_code, require_key
         from runner.snapshot import code_hash, own_root
 
         if key is None:
             note("no --key: the log will not say that these runs were launched")
         else:
             require_key(self.log, key)
+        refuse_foreign(spec.design for spec in self.specs if spec.entry == ENTRY)
         if not other_code:
             refuse_other_code(self.registration, code_hash(own_root()))
 
@@ -66,7 +67,7 @@ def read_request(
 ) -> Request:
     """Read a study file or a registration (verified first); options override the study's [executor].
 
-    presets: a study file whose [executor] and [presets] a registration's runs use.
+    presets: a study file whose [executor], [presets] and command or entry a registration's runs use.
     """
     given: dict[str, Any] = {"preset": executor, "jobs": jobs, "threads": threads}
     if runs_per_job != "auto":
@@ -85,8 +86,8 @@ def read_request(
     places = load_study(presets) if presets else None
     choice = _choice(places.executor if places else ExecutorChoice(), given)
     registration = verified_registration(what)
-    entry = places.entry if places else ENTRY
-    specs = registered_specs(registration, threads=choice.threads, entry=entry)
+    entry, own = (places.job_entry, places.own_training()) if places else (ENTRY, None)
+    specs = registered_specs(registration, threads=choice.threads, entry=entry, own=own)
     return Request(specs, choice, choice.resolve(places.presets if places else {}), registration, what.parent)
 
 

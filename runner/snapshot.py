@@ -25,7 +25,8 @@ class Snapshot:
     """A copy of the code and of the worlds. Hashes are lower-case hex sha256.
 
     lock_hash: of constraints.txt, None where there is none (an installed wheel).
-    commit, dirty: of the checkout, None outside of one.
+    commit, dirty: of the checkout, None outside of one; diff_hash: of its difference from the commit, untracked
+    files included, None where there is none.
     """
 
     path: Path
@@ -34,6 +35,7 @@ class Snapshot:
     lock_hash: str | None = None
     commit: str | None = None
     dirty: bool | None = None
+    diff_hash: str | None = None
 
 
 def take_snapshot(folder: Path, root: Path | None = None) -> Snapshot:
@@ -45,8 +47,8 @@ def take_snapshot(folder: Path, root: Path | None = None) -> Snapshot:
     if not path.exists():
         _write_folder(path, code | content)
     lock = code.get("constraints.txt")
-    commit, dirty = _commit(root)
-    snapshot = Snapshot(path, code_sum, content_sum, None if lock is None else sha256_hex(lock), commit, dirty)
+    commit, dirty, diff = _commit(root)
+    snapshot = Snapshot(path, code_sum, content_sum, None if lock is None else sha256_hex(lock), commit, dirty, diff)
     _verify_bytes(snapshot.path, snapshot.code_hash, snapshot.content_hash)
     return snapshot
 
@@ -111,20 +113,23 @@ def _write_folder(path: Path, files: Mapping[str, bytes]) -> None:
             raise
 
 
-def _commit(root: Path) -> tuple[str | None, bool | None]:
+def _commit(root: Path) -> tuple[str | None, bool | None, str | None]:
+    """The checkout's commit, whether our files differ from it, and the hash of how."""
     if not (root / ".git").exists():
-        return None, None
+        return None, None, None
+    ours = ("--", *PACKAGES, *PROJECT_FILES)
     try:
-        commit = subprocess.run(
-            ["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True, check=True, timeout=30
-        ).stdout.strip()
-        changed = subprocess.run(
-            ["git", "-C", str(root), "status", "--porcelain", "--", *PACKAGES, *PROJECT_FILES],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=30,
-        ).stdout
-    except (OSError, subprocess.SubprocessError):
-        return None, None
-    return commit, bool(changed.strip())
+        commit = _git(root, "rev-parse", "HEAD").decode().strip()
+        changed = _git(root, "status", "--porcelain", *ours)
+        if not changed.strip():
+            return commit, False, None
+        names = _git(root, "ls-files", "--others", "--exclude-standard", "-z", *ours).decode().split("\0")
+        untracked = {name: (root / name).read_bytes() for name in names if name}
+        difference = _git(root, "diff", "--no-ext-diff", "--no-textconv", "--binary", "HEAD", *ours)
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        return None, None, None
+    return commit, True, hash_of({"": difference, **untracked})
+
+
+def _git(root: Path, *words: str) -> bytes:
+    return subprocess.run(["git", "-C", str(root), *words], capture_output=True, check=True, timeout=30).stdout

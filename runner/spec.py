@@ -11,11 +11,15 @@ from pydantic import Field
 
 from forecast.files import canonical_json, sha256_hex
 from forecast.records import Design, Record, Run, Sha256, TargetId
+from runner.own_training import OwnTraining
 
-__all__ = ["ENTRY", "JobSpec", "RunFolder", "run_folder"]
+__all__ = ["COMMAND_ENTRY", "ENTRY", "JobSpec", "RunFolder", "run_folder"]
 
 ENTRY = "runner.experiment:run_experiment"
 """The entry point of our own training; a job spec may name another ("module:function")."""
+
+COMMAND_ENTRY = "runner.own_run:run_command"
+"""The entry point that runs a study's `command`."""
 
 _LONGEST_NAME = 150
 
@@ -23,7 +27,8 @@ _LONGEST_NAME = 150
 class JobSpec(Record):
     """One run to be done. Everything a job needs to know, nothing live.
 
-    entry: "module:function", called as function(settings, seed=, threads=, progress=) -> Outcome.
+    entry: "module:function", called as function(settings, seed=, threads=, progress=, ...) -> Outcome.
+    own: what the study says of the user's own training, null for ours.
     threads: CPU threads that the run may use.
     retry: how often the run failed and was begun anew.
     """
@@ -38,6 +43,7 @@ class JobSpec(Record):
     seed: Annotated[int, Field(ge=0)]
     threads: Annotated[int, Field(ge=1)] = 1
     entry: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")] = ENTRY
+    own: OwnTraining | None = None
     retry: Annotated[int, Field(ge=0)] = 0
 
     @property
@@ -73,7 +79,7 @@ class JobSpec(Record):
 
 @dataclass(frozen=True)
 class RunFolder:
-    """The files of one run: spec.json, run.json, progress.json, lock, attempts/N.json."""
+    """The files of one run: spec.json, run.json, progress.json, lock, attempts/N.json, own/ of a user's training."""
 
     path: Path
 
@@ -111,6 +117,10 @@ class RunFolder:
     def lock(self) -> Path:
         """Held by the job that does this run, so that no two do."""
         return self.path / "lock"
+
+    def own(self, retry: int = 0) -> Path:
+        """Where a user's own training writes; a retry begins with an empty folder."""
+        return self.path / ("own" if retry == 0 else f"own-{retry}")
 
     @property
     def attempts(self) -> list[Path]:

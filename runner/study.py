@@ -1,4 +1,4 @@
-"""A study file: designs as a grid or a list, times seeds, and where they run."""
+"""A study file: designs as a grid or a list, times seeds, what trains them, and where they run."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import Annotated, Any, get_args
 
 import pydantic
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, PrivateAttr
 
 from forecast.errors import ForecastError
 from forecast.records import Design, Record, Scalar, Target
 from runner.naming import nearest, target_ids
+from runner.own_training import PLACES, MetricRule, OwnTraining, fill, split_command, training_hash
 from runner.presets import ExecutorChoice, Preset
-from runner.spec import ENTRY, JobSpec
+from runner.spec import COMMAND_ENTRY, ENTRY, JobSpec
 
-__all__ = ["Replicates", "SeedRule", "Seeds", "Study", "load_study"]
+__all__ = ["Replicates", "SeedRule", "Seeds", "Study", "load_study", "refuse_unfilled"]
 
 
 class SeedRule(Record):
@@ -56,7 +57,11 @@ class Replicates(Record):
 
 
 class Study(Record):
-    """A study file, validated. `designs` and `grid` are taken times `design`, the constants."""
+    """A study file, validated. `designs` and `grid` are taken times `design`, the constants.
+
+    command: the user's own training as a command line; entry: as a Python function; neither: our own training.
+    metric: what is known of the outcomes of a user's own training. time_limit_min: of one attempt of a command.
+    """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=60)]
     design: Annotated[dict[str, Any], Field(default_factory=dict)]
@@ -66,7 +71,39 @@ class Study(Record):
     replicates: Replicates = Replicates()
     executor: ExecutorChoice = ExecutorChoice()
     presets: Annotated[dict[str, Preset], Field(default_factory=dict)]
-    entry: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")] = ENTRY
+    entry: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")] | None = None
+    command: str | None = None
+    time_limit_min: Annotated[float, Field(gt=0)] | None = None
+    metric: Annotated[dict[str, MetricRule], Field(default_factory=dict)]
+
+    _folder: Path = PrivateAttr(default_factory=Path.cwd)
+
+    @property
+    def job_entry(self) -> str:
+        """The entry point of the study's job specs."""
+        return COMMAND_ENTRY if self.command is not None else self.entry or ENTRY
+
+    def own_training(self) -> OwnTraining | None:
+        """What job specs say of the user's own training, None for ours. Refuses a command that cannot be filled in."""
+        if self.command is not None and self.entry is not None:
+            raise ForecastError(f"study {self.name} has a command and an entry; give one")
+        if self.job_entry == ENTRY:
+            given = "metric" if self.metric else "time_limit_min" if self.time_limit_min else None
+            if given:
+                raise ForecastError(
+                    f"study {self.name}: {given} belongs to a command or entry of one's own; leave it out"
+                )
+            return None
+        if self.time_limit_min is not None and self.command is None:
+            raise ForecastError(f"study {self.name}: time_limit_min ends a command, not a Python entry; leave it out")
+        words = None if self.command is None else split_command(self.command)
+        return OwnTraining(
+            command=words,
+            folder=str(self._folder),
+            metrics=tuple(rule.metric(name) for name, rule in self.metric.items()),
+            time_limit_s=None if self.time_limit_min is None else 60 * self.time_limit_min,
+            files_hash=training_hash(self._folder, words or ()),
+        )
 
     def all_designs(self) -> list[Design]:
         """The study's designs in file order: the grid, then the list. Refuses an empty or double one."""
@@ -76,9 +113,11 @@ class Study(Record):
         if not rows and constants:
             rows = [constants]
         rows = [_plain(self.name, row) for row in rows]
-        if self.entry == ENTRY:
+        if self.job_entry == ENTRY:
             rows = [_complete(self.name, row) for row in rows]
         designs = [_design(self.name, row) for row in rows]
+        if self.command is not None:
+            refuse_unfilled(split_command(self.command), designs)
         if not designs:
             raise ForecastError(f"study {self.name} has no design; give [design], [grid] or [[designs]]")
         seen: dict[str, int] = {}
@@ -93,6 +132,7 @@ class Study(Record):
 
     def job_specs(self, *, threads: int = 1) -> list[JobSpec]:
         """One job spec a design and seed, in file order."""
+        own = self.own_training()
         specs = [
             JobSpec(
                 run_id=f"{self.name}-{design.hash[:12]}-s{seed}",
@@ -100,7 +140,8 @@ class Study(Record):
                 design=design,
                 seed=seed,
                 threads=threads,
-                entry=self.entry,
+                entry=self.job_entry,
+                own=own,
             )
             for design in self.all_designs()
             for seed in self.seeds.of(design.settings)
@@ -132,7 +173,19 @@ def load_study(path: Path) -> Study:
         problems = "\n".join(f"  {_sentence(problem)}" for problem in error.errors())
         raise ForecastError(f"{path}: {error.error_count()} problem(s)\n{problems}") from error
     study.executor.resolve(study.presets)
+    study._folder = path.resolve().parent
     return study
+
+
+def refuse_unfilled(words: Sequence[str], designs: Sequence[Design]) -> None:
+    """Refuse a command that names what a design does not set, before anything is launched."""
+    for design in designs:
+        taken = sorted(set(PLACES) & design.settings.keys())
+        if taken:
+            raise ForecastError(
+                f"a design sets {taken[0]!r}, which a command gets from us; call that setting otherwise"
+            )
+        fill(words, {**dict.fromkeys(PLACES, ""), **design.settings})
 
 
 def _sentence(problem: Any) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from forecast.directions import less_is_better
 from forecast.errors import ForecastError
 from forecast.importing.columns import Choices, Column
 from forecast.importing.rules import Broken, Rule, rule_for
@@ -20,7 +21,6 @@ __all__ = ["BadRow", "RowMaker"]
 
 _text = json.encoder.encode_basestring
 _REMEMBERED = 50_000
-_LOWER_IS_BETTER = ("loss", "nll", "perplexity", "ppl", "rmse", "mse", "mae", "error", "bits", "bpb")
 
 
 class BadRow(Exception):
@@ -146,8 +146,7 @@ def _metric_text(column: str, choices: Choices) -> str:
 
 def _metric_record(column: str, choices: Choices) -> dict[str, Any]:
     low, high = choices.bounds.get(column, (None, None))
-    words = column.lower().replace("/", "_").replace("-", "_").split("_")
-    worse = column in choices.lower_is_better or any(word in words for word in _LOWER_IS_BETTER)
+    worse = column in choices.lower_is_better or less_is_better(column)
     try:
         metric = Metric(
             name=column, higher_is_better=not worse, chance=choices.chance.get(column), lower=low, upper=high
