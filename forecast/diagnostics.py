@@ -91,11 +91,8 @@ def diagnostics_of(best: Fitted, data: Dataset) -> Diagnostics:
     fitted = WLS(best.residual, slopes, weights=data.counts).fit()
     usual, robust = fitted.bse, fitted.HC3_se
     known = (usual > 0) & np.isfinite(robust)
-    explain = [np.ones(designs), value[0]]
-    if "n" in data.columns:
-        explain.append(np.log(data.columns["n"]))
-    design = np.column_stack([_centred(x) for x in explain])
-    able = designs > design.shape[1] + 2 and np.linalg.matrix_rank(design) == design.shape[1]
+    design = _explaining(value[0], data)
+    able = design.shape[1] > 1 and designs > design.shape[1] + 2
     leverage = np.clip(np.einsum("ij,ji->i", fitted.model.wexog, fitted.model.pinv_wexog), 0.0, 1 - 1e-9)
     inside = standard**2 / float(np.sum(standard**2) / spare)
     cook = inside * leverage / (1 - leverage) ** 2 / len(best.law.parameters)
@@ -108,6 +105,16 @@ def diagnostics_of(best: Fitted, data: Dataset) -> Diagnostics:
         robust_ratio=float(np.max(robust[known] / usual[known])) if known.any() else None,
         line=line,
     )
+
+
+def _explaining(value: Array, data: Dataset) -> Array:
+    """What the spread may change with: a constant, the fitted value, log n; a column that adds nothing is left out."""
+    columns = [np.ones(len(value))]
+    for extra in (value, *([np.log(data.columns["n"])] if "n" in data.columns else [])):
+        more = np.column_stack([*columns, _centred(extra)])
+        if np.linalg.matrix_rank(more, tol=1e-6) == more.shape[1]:
+            columns.append(more[:, -1])
+    return np.column_stack(columns)
 
 
 def _line(data: Dataset) -> Line | None:

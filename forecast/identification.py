@@ -17,7 +17,7 @@ Array = npt.NDArray[np.float64]
 
 SLOPPY = 1e-3  # ratio of eigenvalues of the scaled information below which a direction is sloppy
 SHARE = 0.3  # of a direction's unit length: a parameter with less has no part in it
-MOVED = 1.5  # factor by which a parameter must move along it
+MOVED = 2.0  # factor by which a parameter must move along it
 
 
 def limits_of(law: str, parameters: Sequence[Estimate]) -> list[str]:
