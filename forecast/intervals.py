@@ -87,7 +87,8 @@ def spread(
     normal = np.einsum("bmi,bm,bmj->bij", jacobian, counts, jacobian)
     if law.priors:
         normal = normal + np.eye(p) * (law.prior_residual(inner)[1] ** 2)[:, None, :]
-    scale = np.sqrt(np.maximum(np.einsum("bii->bi", normal), 1e-300))
+    square = np.einsum("bii->bi", normal)
+    scale = np.where(square > 1e-200, np.sqrt(square), 1.0)  # a column of zeros keeps its unit, and is not identified
     unit = normal / (scale[:, :, None] * scale[:, None, :])
     both = free[:, :, None] & free[:, None, :]
     unit = np.where(both, unit, 0.0) + np.eye(p) * np.where(free, 0.0, 1.0)[:, None, :]
