@@ -21,6 +21,18 @@ def test_it_finds_how_g_acts(truth, verdict):
     assert verdict == mechanism(simulated_runs(truth, seed=3)).verdict
 
 
+def floored_truth(n: float, g: float) -> float:
+    """The Hill world of an untrained encoder that scores above chance: bad pairs are worth nothing."""
+    return 0.048 + 0.09 / (1 + (100_000 / (n * max(g, 1e-9))) ** 1.2)
+
+
+def test_a_floor_above_chance_is_not_taken_for_a_ceiling():
+    found = mechanism(simulated_runs(floored_truth, noise=0.001, seed=3))
+
+    assert "shift" == found.verdict
+    assert found.p_ceiling < 1e-3
+
+
 def test_it_says_when_the_data_cannot_tell():
     found = mechanism(simulated_runs(hill_truth, sizes=SIZES[:3], shares=(0.0, 0.25, 0.5, 1.0), seed=3))
 

@@ -14,7 +14,7 @@ from forecast.fitting import fit
 from forecast.page import Page, number, table
 from forecast.prediction import predict
 from forecast.records import Design, Target
-from forecast.report import report_fit
+from forecast.report import fit_page, report_fit
 
 RUNS = simulated_runs()
 
@@ -71,6 +71,25 @@ def test_the_page_says_who_what_and_how_to_repeat_it(page, fitted):
     assert fitted.data_hash in text
     assert "platocast fit RUNS.jsonl --metric mutual_knn --law hill" in text
     assert number(fitted.noise.sigma) in text
+
+
+def behind(fitted, by):
+    """The fit with the best baseline so many standard errors behind it."""
+    rows = [row.model_copy(update={"behind": by}) if row.kind == "baseline" else row for row in fitted.candidates]
+    return fitted.model_copy(update={"candidates": tuple(rows)})
+
+
+def test_the_headline_gives_a_ratio_only_where_the_law_is_preferred(fitted):
+    ahead, equal, worse, alone = (
+        fit_page(behind(fitted, by), rng=np.random.default_rng(0)).verdict for by in (4.0, 1.8, -4.0, None)
+    )
+
+    assert re.search(r"hill predicts .* with \d+% of the error \(CRPS\) of the best baseline", ahead)
+    assert "hill and the baseline" in equal
+    assert "cannot be told apart" in equal
+    assert "%" not in equal + alone
+    assert re.search(r"The baseline .* predicts .* better than hill", worse)
+    assert "cannot be told apart" in alone
 
 
 def test_the_points_drawn_are_the_predictions_of_the_fit(fitted):
