@@ -125,7 +125,7 @@ def _candidate_rows(fitted: Fit) -> list[dict[str, Any]]:
             "CRPS": row.backtest_crps,
             "cover": row.coverage,
             "weight": round(row.weight, 2),
-            "status": "baseline" if row.kind == "baseline" else row.status.partition(":")[0],
+            "status": "baseline" if row.kind == "baseline" else row.status.partition(":")[0].replace("at a", "at"),
         }
         rows.append(rounded(shown))
     return rows
