@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from forecast.fitted import Fit
     from forecast.fitting import fit
     from forecast.frames import frame_of, runs_of
+    from forecast.laws.function import use_function
     from forecast.ledger import append_runs, read_ledger
     from forecast.noise import Noise, seed_noise
     from forecast.prediction import baseline_predictions, predict, predict_joint
@@ -36,6 +37,7 @@ _HOMES = {
     "read_runs": "reading",
     "runs_of": "frames",
     "seed_noise": "noise",
+    "use_function": "laws.function",
 }
 __all__ = [
     "Design",
@@ -57,6 +59,7 @@ __all__ = [
     "read_runs",
     "runs_of",
     "seed_noise",
+    "use_function",
 ]
 
 
