@@ -41,7 +41,9 @@ def bootstrap(
     begin = np.tile(inner, (draws, 1))
     if kind == "cluster":
         drawn = rng.multinomial(rows, np.full(rows, 1 / rows), size=draws)
-        found = minimise(law, columns, means, drawn * counts, begin, loss=loss, iterations=60, tolerance=1e-9).inner
+        found = minimise(
+            law, columns, means, drawn * counts, begin, loss=loss, iterations=60, tolerance=1e-9, near=True
+        ).inner
         wide = inner + (found - inner) * np.sqrt(rows / max(rows - p, 1))
         return np.asarray(np.clip(wide, law.lower, law.upper))
     if kind == "residual":
@@ -52,5 +54,13 @@ def bootstrap(
     else:
         raise ValueError(f"no bootstrap {kind!r}")
     return minimise(
-        law, columns, fitted + noise / np.sqrt(counts), counts, begin, loss=loss, iterations=60, tolerance=1e-9
+        law,
+        columns,
+        fitted + noise / np.sqrt(counts),
+        counts,
+        begin,
+        loss=loss,
+        iterations=60,
+        tolerance=1e-9,
+        near=True,
     ).inner

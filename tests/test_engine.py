@@ -129,3 +129,38 @@ def test_huber_is_twice_the_usual_form_and_ignores_an_outlier():
     assert 2 * np.sum(w * huber(0.5, r)) == pytest.approx(Loss("huber", 0.5).total(r, w))
     assert robust.converged.any()
     assert away[0] < 0.3 * away[1]
+
+
+def test_a_huber_minimum_is_that_of_scipys_bfgs_from_near_and_from_far():
+    from scipy.optimize import minimize
+    from scipy.special import huber
+
+    law, columns = ALIGNMENT["hill"](SCALE), grid()
+    y = law.value(columns, np.array([[0.13, 12.5, -0.2, -2.0]]))[0]
+    y = y + 0.002 * np.random.default_rng(4).standard_t(2, len(y))
+    weights = np.random.default_rng(5).multinomial(len(y), np.full(len(y), 1 / len(y)), size=8).astype(float)
+    far = solved(law, columns, y, loss=Loss("huber", 0.001))
+    begin = np.tile(far.inner[far.best], (8, 1))
+    near = minimise(law, columns, y, weights, begin, loss=Loss("huber", 0.001), near=True)
+
+    def objective(x, w):
+        return 1e6 * np.sum(w * huber(0.001, y - law.value(columns, x[None])[0]))
+
+    oracle = [minimize(objective, begin[0], args=(w,), method="BFGS").fun for w in weights]
+
+    assert near.converged.all()
+    assert np.all(near.loss / 2 * 1e6 <= np.array(oracle) * (1 + 1e-7))
+    assert np.array(oracle) == pytest.approx(near.loss / 2 * 1e6, rel=1e-3)
+
+
+def test_more_members_than_the_pool_holds_end_where_each_ends_alone(monkeypatch):
+    law, columns = ALIGNMENT["hill"](SCALE), grid()
+    y = law.value(columns, np.array([[0.13, 12.5, -0.2, -2.0]]))[0]
+    y = y + np.random.default_rng(2).normal(0, 0.002, len(y))
+    begin = starts(law, 24, np.random.default_rng(0))
+    together = minimise(law, columns, y, np.ones(len(y)), begin, loss=Loss())
+    monkeypatch.setattr("forecast.descent.POOL", 5 * len(y))
+    pooled = minimise(law, columns, y, np.ones(len(y)), begin, loss=Loss())
+
+    assert together.loss == pytest.approx(pooled.loss, rel=1e-9)
+    assert np.array_equal(together.converged, pooled.converged)

@@ -99,3 +99,12 @@ def test_the_decay_of_repeated_data_has_no_fake_optimum():
     assert 0.0 == float(naive[0])
     assert pytest.approx(3.0) == float(shipped[0])
     assert pytest.approx(1.0) == float(shipped[1][0])
+
+
+def test_logaddexp_is_numpys_also_at_infinities_and_nan():
+    edges = np.array([np.inf, -np.inf, np.nan, 0.0, 1.0, -1.0, 700.0, -800.0, 1e300, 1e-300])
+    x, y = np.meshgrid(edges, edges)
+    with np.errstate(invalid="ignore"):
+        expected = np.logaddexp(x, y)
+
+    assert np.array_equal(expected, parse("logaddexp(x, y)").value({"x": x, "y": y}), equal_nan=True)
