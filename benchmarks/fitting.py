@@ -75,7 +75,9 @@ def main() -> None:
     results = {"chinchilla_starts": {"ours_s": mine, "peer_s": peer / options.peers * len(plain)}}
     drawn = rng.multinomial(len(y), ones / len(y), size=options.refits).astype(float)
     begin = np.tile(optimum.inner[optimum.best], (options.refits, 1))
-    mine = timed(lambda: minimise(law, columns, y, drawn, begin, loss=HUBER, iterations=120))
+    mine = timed(
+        lambda: minimise(law, columns, y, drawn, begin, loss=HUBER, iterations=120, tolerance=1e-12, near=True)
+    )
     outer = optimum.inner[optimum.best].copy()
     outer[3:] = np.exp(outer[3:])
     peer = timed(lambda: [minimize(objective, outer, args=(w,), method="BFGS") for w in drawn[: options.peers]])
