@@ -35,7 +35,7 @@ def residual(one: Array, other: Array, *, draws: int = 20, rng: np.random.Genera
     """The residual of `other` after the best rotation and scale of `one`, paired by row.
 
     Sources: Gower (1975), doi 10.1007/BF02291478, for the disparity; Horn (1965), doi 10.1007/BF02289447, for the
-    rank, each squared singular value against those of `draws` shuffles of every column apart (level 1 / (draws + 1)), in
+    rank, each squared singular value against `draws` shuffles of every column apart (level 1 / (draws + 1)), in
     a random basis so that no direction hides in one column; Roy & Vetterli (2007), EUSIPCO, for the effective rank.
     """
     x, y = _shape(one), _shape(other)
@@ -92,11 +92,11 @@ def _shape(features: Array) -> Array:
 def _standing_out(left_over: Array, squares: Array, draws: int, rng: np.random.Generator) -> int:
     dimensions = left_over.shape[1]
     if dimensions < 2:
-        return dimensions
+        return int(dimensions)
     null = np.empty((draws, len(squares)))
     for draw in null:
         basis, _ = np.linalg.qr(rng.standard_normal((dimensions, dimensions)))
         shuffled = rng.permuted(left_over @ basis, axis=0)
         draw[:] = np.square(np.linalg.svd(shuffled, compute_uv=False))
-    above = [bool(flag) for flag in squares > null.max(axis=0)]
-    return len(above) if all(above) else above.index(False)
+    above: list[bool] = (squares > null.max(axis=0)).tolist()
+    return above.index(False) if False in above else len(above)
