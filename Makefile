@@ -6,7 +6,7 @@ JOBS ?= 2
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_CONSTRAINT = $(CURDIR)/constraints.txt
 
-.PHONY: demo test test-slurm lint wheel pilots docs clean
+.PHONY: demo test test-slurm lint wheel pilots replicate docs clean
 
 demo: $(VENV)/.demo
 	@$(BIN)/platocast demo --jobs $(JOBS) --installed-in "$$(cat $(VENV)/.demo)"
@@ -28,6 +28,10 @@ pilots: $(VENV)/.demo
 	@for study in glyphs-quick glyphs-pilot; do \
 	  $(BIN)/platocast launch data/studies/$$study.toml --folder runs/$$study --jobs $(JOBS) && \
 	  $(BIN)/platocast collect runs/$$study --ledger data/runs/$$study.jsonl || exit 1; done
+
+# The replication, from nothing: hours, resumable (SMOKE=1: the same steps on tiny studies, about a minute).
+replicate: $(VENV)/.demo
+	PLATOCAST=$(BIN)/platocast JOBS=$(JOBS) bash benchmarks/replicate.sh
 
 # The site, into build/site; a broken link or an unexecutable tutorial fails it.
 docs: $(VENV)/.docs
