@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+pytestmark = pytest.mark.xdist_group("wheel")  # two builds of one checkout at once would meet in its build folder
 TOP_LEVEL = {"forecast", "prereg", "runner"}
 
 
