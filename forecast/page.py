@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -60,8 +61,13 @@ class Page:
         self.parts.append(f"<section><h2>{escape(title)}</h2>{intro}{''.join(parts)}</section>")
 
     def chart(self, name: str, chart: alt.TopLevelMixin, caption: str) -> str:
-        """The HTML of a figure whose chart is drawn when the page opens; `name`: an id, once a page."""
-        assert name not in self.charts, name
+        """The HTML of a figure whose chart is drawn when the page opens; `name`: once a page.
+
+        A name may come from a file of unknown origin: it becomes an id and a file's name, so only plain letters stay.
+        """
+        plain = name = re.sub(r"[^A-Za-z0-9_-]+", "-", name)[:80] or "chart"
+        while name in self.charts:
+            name = f"{plain}-{len(self.charts)}"
         self.charts[name] = chart
         return figure(name, caption)
 
@@ -232,7 +238,7 @@ def _fact(fact: Fact) -> str:
 
 def _json(value: object) -> str:
     """JSON that cannot end the script element around it."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).replace("</", "<\\/")
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
 @lru_cache(maxsize=1)

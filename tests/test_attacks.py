@@ -94,6 +94,14 @@ def test_entry_dropped(case):
     assert "MISSING entry 3" in failures(case.verify())
 
 
+def test_a_name_that_claims_a_huge_number_does_not_keep_the_verifier_busy(case):
+    (case.log / "999999999999-amend.json").write_text("{}")
+    texts = failures(case.verify())
+
+    assert any(text.endswith("to 999999999998") for text in texts)
+    assert len(texts) < 40
+
+
 def test_two_entries_with_one_number(case):
     for suffix in ("", ".sig"):
         shutil.copy(case.log / f"0005-resolve.json{suffix}", case.log / f"0005-amend.json{suffix}")
