@@ -10,6 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
+from forecast.plain import one_line, plain
+
 __all__ = ["JsonFlag", "note", "rounded", "show_record", "show_table", "working"]
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
@@ -57,7 +59,7 @@ def note(text: str) -> None:
     """Say something to the person at the terminal, never on standard output (that is for results)."""
     from rich.console import Console
 
-    Console(stderr=True, highlight=False).print(text, markup=False)
+    Console(stderr=True, highlight=False).print(plain(text), markup=False)
 
 
 @contextmanager
@@ -84,4 +86,4 @@ def _text(value: object) -> str:
         return f"{value:.4g}"
     if isinstance(value, int):
         return f"{value:,}" if abs(value) >= 10_000 else str(value)
-    return escape(str(value))
+    return escape(one_line(str(value)))

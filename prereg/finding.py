@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator
 
 from forecast.errors import CheckFailed
+from forecast.plain import one_line
 from forecast.records import Record
 
 __all__ = ["Finding", "Level", "Report"]
@@ -19,7 +22,7 @@ class Finding(Record):
     level: Level
     code: str
     seq: int | None = None
-    text: str
+    text: Annotated[str, AfterValidator(one_line)]
 
 
 class Report(Record):

@@ -13,6 +13,7 @@ import forecast.commands
 import prereg.commands
 import runner.commands
 from forecast.errors import ForecastError
+from forecast.plain import plain
 
 app = typer.Typer(
     name="platocast",
@@ -47,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except ForecastError as error:
         if "--debug" in words:
             traceback.print_exc()
-        sys.stderr.write(f"error: {error}\n")
+        sys.stderr.write(f"error: {plain(str(error))}\n")
         code = error.exit_code
     except typer.Abort:
         sys.stderr.write("stopped\n")
