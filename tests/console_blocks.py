@@ -4,7 +4,8 @@
 
 A block opens with ```console and holds lines "$ command" each followed by what it printed (both streams,
 80 columns). A block opened with ```console varies holds the output of one real run whose numbers cannot
-repeat (fresh signatures, derived seeds): its commands are run, its output is not compared.
+repeat (fresh signatures, derived seeds): its commands are run, its output is not compared. A block opened with
+```python title="NAME" (or another language) is a file that the commands find.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```console( varies)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FILE = re.compile(r'^```\w+ title="([^"]+)"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"[-+]?\d[\d,]*\.?\d*(?:e[-+]?\d+)?")
 
 
@@ -80,9 +82,12 @@ def _parted(line: str) -> tuple[list[str], list[float]]:
     return words, [float(number.replace(",", "")) for number in NUMBER.findall(line)]
 
 
-def prepare(folder: Path) -> Path:
-    """A folder that looks like the checkout's root to the commands."""
+def prepare(folder: Path, text: str = "") -> Path:
+    """A folder that looks like the checkout's root to the commands, with the titled files of the document."""
     (folder / "data").symlink_to(ROOT / "data")
+    for name, content in FILE.findall(text):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content, "utf-8")
     return folder
 
 
@@ -90,7 +95,7 @@ def rewrite(document: Path) -> None:
     """Run every block of `document` in one fresh folder and write what was printed into it."""
     text = document.read_text("utf-8")
     with tempfile.TemporaryDirectory() as name:
-        folder = prepare(Path(name))
+        folder = prepare(Path(name), text)
 
         def anew(match: re.Match[str]) -> str:
             (commands,) = blocks_of(match.group(0))

@@ -44,9 +44,10 @@ def test_the_tutorial_runs_and_ends_in_a_forecast(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("document", HOW_TOS, ids=lambda path: path.stem)
 def test_a_how_tos_sessions_run_and_print_what_it_shows(document, tmp_path):
-    folder = prepare(tmp_path)
+    text = document.read_text("utf-8")
+    folder = prepare(tmp_path, text)
     wrong = {}
-    for block in blocks_of(document.read_text("utf-8")):
+    for block in blocks_of(text):
         for command in block:
             found = differences(command.shown, run(command, folder))
             if found and not command.varies:
