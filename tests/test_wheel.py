@@ -18,7 +18,8 @@ def wheel(tmp_path_factory):
     """The wheel built from an sdist of the checkout, as a release would be."""
     out = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(ROOT)]
-    subprocess.run(command, check=True, capture_output=True)
+    built = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, (built.stdout + built.stderr)[-3000:]
     return next(out.glob("*.whl"))
 
 
