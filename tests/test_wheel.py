@@ -1,6 +1,7 @@
 """What the wheel holds at its top level, and that it runs from outside the checkout."""
 
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -9,15 +10,19 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-pytestmark = pytest.mark.xdist_group("wheel")  # two builds of one checkout at once would meet in its build folder
+pytestmark = pytest.mark.xdist_group("wheel")  # one build serves them all
 TOP_LEVEL = {"forecast", "prereg", "runner"}
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """The wheel built from an sdist of the checkout, as a release would be."""
-    out = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(ROOT)]
+    """The wheel built from an sdist of the checkout, as a release would be.
+
+    Built from a copy without hidden files: other tests, at the same time, make and remove locks beside what they read.
+    """
+    out, copy = tmp_path_factory.mktemp("wheel"), tmp_path_factory.mktemp("copy") / "platocast"
+    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__"))
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(copy)]
     built = subprocess.run(command, capture_output=True, text=True, check=False)
     assert built.returncode == 0, (built.stdout + built.stderr)[-3000:]
     return next(out.glob("*.whl"))
