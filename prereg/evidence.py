@@ -71,7 +71,12 @@ def examine_resolution(registration: SignedRegistration, resolution: SignedEntry
     if changed:
         text = f"EDITED: {len(changed)} outcomes are not those that were signed ({', '.join(changed[:5])})"
         return [_finding("failed", "EDITED", text, resolution.seq)]
-    problem = _other_result(registration, check, rows, runs)
+    stated = resolution.body.get("headline")
+    problem = (
+        f"the entry's headline is {stated!r}, that of its check {check.get('headline')!r}"
+        if stated != check.get("headline")
+        else _other_result(registration, check, rows, runs)
+    )
     if problem:
         return [_finding("failed", "RESULT", f"RESULT NOT REPRODUCED: {problem}", resolution.seq)]
     return [_finding("verified", "resolve", f"all {len(now)} outcomes are those that were signed", resolution.seq)]

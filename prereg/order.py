@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -51,7 +52,7 @@ def read_sacct(path: Path | str) -> list[Submission]:
     jobs = []
     for number, line in enumerate(lines[1:], start=2):
         cells = line.split("|")
-        if len(cells) != len(header) or not cells[columns[2]].isdecimal():
+        if len(cells) != len(header) or not re.fullmatch(r"[0-9]{1,11}", cells[columns[2]]):
             raise ForecastError(f"{path}: line {number}: Submit must be seconds since 1970; make it with: {SACCT}")
         job_id, name, submit = (cells[column] for column in columns)
         jobs.append(Submission(job_id, name, datetime.fromtimestamp(int(submit), UTC)))
@@ -67,7 +68,8 @@ def order_of(
 ) -> Finding:
     """One sentence on whether the registration is older than its runs.
 
-    verified: token time before every Submit that names its digest. failed: a job or a run says it was earlier.
+    verified: every run's job is in the accounting under the digest, and the token's time is before every such Submit.
+    failed: a job or a run says it was earlier, or a job was submitted in the future.
     """
     seq, digest = registration.signed.seq, registration.digest
     token = witness.evidence(seq)
@@ -90,24 +92,47 @@ def order_of(
     if first.submitted <= token.time:
         text = f"registered by {token.text}, its first job was submitted in the same second: {said}; {SEEDS_ALONE}"
         return _unproved(seq, text)
-    text = f"registered by {token.text}, before its first job was submitted at {said}"
+    if max(job.submitted for job in mine) > datetime.now(UTC) + timedelta(days=1):
+        return _failed(seq, "the accounting says that a job was submitted in the future")
+    own = [run for run in runs if run.registration == digest]
+    if not own:
+        text = f"registered by {token.text}, before {said}; which jobs made the runs was not examined (--ledger)"
+        return _unproved(seq, f"{text}: {SEEDS_ALONE}")
+    strangers = _without_job(own, mine)
+    if strangers:
+        text = f"{len(strangers)} of {len(own)} runs have no job under this digest in the accounting"
+        return _unproved(seq, f"registered by {token.text}; {text} ({', '.join(strangers[:5])}): {SEEDS_ALONE}")
+    text = (
+        f"registered by {token.text}, before its first job was submitted at {said}; the accounting is as it was given"
+    )
     return Finding(level="verified", code="order", seq=seq, text=text)
 
 
+def _without_job(runs: Sequence[Run], jobs: Sequence[Submission]) -> list[str]:
+    """The runs that state no job among `jobs`; an array's line 7_[0-3] or 7 stands for its tasks."""
+    known = {job.job_id for job in jobs}
+    arrays = {job.job_id.partition("_")[0] for job in jobs if "_" not in job.job_id or "[" in job.job_id}
+    stated = {run.run_id: run.provenance.job_id if run.provenance else None for run in runs}
+    return [name for name, job in stated.items() if job not in known and (job or "").partition("_")[0] not in arrays]
+
+
 def _early_runs(runs: Sequence[Run], digest: str, time: datetime) -> list[str]:
-    early = []
-    for run in runs:
-        stated = run.provenance.submitted or run.provenance.started if run.provenance else None
-        if run.registration != digest or stated is None:
-            continue
+    return [run.run_id for run in runs if run.registration == digest and _any_before(run, time)]
+
+
+def _any_before(run: Run, time: datetime) -> bool:
+    """Whether any time that the run states of itself is before `time`."""
+    stated = (run.provenance.submitted, run.provenance.started, run.provenance.ended) if run.provenance else ()
+    for text in stated:
         try:
-            moment = datetime.fromisoformat(stated)
+            moment = datetime.fromisoformat(text) if text else None
         except ValueError:
             continue
-        latest = moment + (timedelta(milliseconds=1) if "." in stated else _SECOND)  # SLURM's are cut to seconds
-        if (latest if latest.tzinfo else latest.replace(tzinfo=UTC)) <= time:
-            early.append(run.run_id)
-    return early
+        if text and moment:
+            latest = moment + (timedelta(milliseconds=1) if "." in text else _SECOND)  # SLURM's are cut to seconds
+            if (latest if latest.tzinfo else latest.replace(tzinfo=UTC)) <= time:
+                return True
+    return False
 
 
 def _unproved(seq: int, text: str) -> Finding:

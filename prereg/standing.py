@@ -16,7 +16,7 @@ __all__ = ["Standing", "Standings", "rows"]
 class Standing:
     """One registration and what later entries say of it. designs: hashes of its targets' designs.
 
-    written: the date that the file claims.
+    written: the date that the file claims. moves: what amendments did to the deadline, a sentence each.
     """
 
     seq: int
@@ -30,6 +30,8 @@ class Standing:
     designs: frozenset[str]
     amendments: list[int] = field(default_factory=list)
     withdrawn: int | None = None
+    withdrawn_after: str = ""
+    moves: list[str] = field(default_factory=list)
     launches: list[int] = field(default_factory=list)
     resolved: int | None = None
     headline: str | None = None
@@ -37,7 +39,7 @@ class Standing:
     def state(self, today: date) -> str:
         """In a word: withdrawn, resolved, overdue, launched or open."""
         if self.withdrawn is not None:
-            return "withdrawn"
+            return "resolved, then withdrawn" if self.resolved is not None else "withdrawn"
         if self.resolved is not None:
             return "resolved"
         if today > self.deadline:
@@ -75,13 +77,28 @@ class Standings:
             return f"is about the registration {str(digest)[:16]!r}, which is not in this log before it"
         if signed.kind == "amend":
             standing.amendments.append(signed.seq)
-            standing.deadline = _later(standing.deadline, signed.body.get("deadline"))
+            before, standing.deadline = standing.deadline, _later(standing.deadline, signed.body.get("deadline"))
+            if standing.deadline > before:
+                late = signed.entry.written[:10] > before.isoformat()
+                standing.moves.append(
+                    f"deadline moved from {before} to {standing.deadline} by entry {signed.seq}"
+                    + (", after it had passed" if late else "")
+                )
         elif signed.kind == "withdraw":
             standing.withdrawn = signed.seq
+            standing.withdrawn_after = (
+                f"after entry {standing.resolved} had resolved it ({standing.headline})"
+                if standing.resolved is not None
+                else f"after entry {standing.launches[0]} had launched its runs"
+                if standing.launches
+                else ""
+            )
         elif signed.kind == "launch":
             standing.launches.append(signed.seq)
         elif standing.resolved is None:
             standing.resolved, standing.headline = signed.seq, str(signed.body.get("headline"))
+        else:
+            return f"resolves registration {standing.seq} again, which entry {standing.resolved} has resolved"
         return None
 
     def groups(self) -> list[list[Standing]]:

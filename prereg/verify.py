@@ -263,9 +263,11 @@ def _examine_standings(found: Verification, today: date) -> None:
         if standing.amendments:
             entries = ", ".join(str(seq) for seq in standing.amendments)
             text = f"registration {standing.seq} is amended by entries {entries}; its deadline is {standing.deadline}"
+            text += "".join(f"; {move}" for move in standing.moves)
             found.add("warning", "amended", text, standing.seq)
         if standing.withdrawn is not None:
-            text = f"registration {standing.seq} is withdrawn by entry {standing.withdrawn}"
+            text = f"registration {standing.seq} is withdrawn by entry {standing.withdrawn} {standing.withdrawn_after}"
+            text = text.rstrip()
             found.add("warning", "withdrawn", text, standing.seq)
     for group in found.standings.groups():
         unresolved = sum(member.resolved is None for member in group)

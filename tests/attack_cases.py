@@ -155,7 +155,7 @@ def ran(registration, rng=None):
                     target=claim.target,
                     replicate=replicate,
                     seed=derived_seed(registration.digest, claim.target, replicate),
-                    provenance={"code_hash": "23" * 32},
+                    provenance={"code_hash": "23" * 32, "job_id": f"7_{len(rows)}"},
                 )
             )
     return rows

@@ -157,6 +157,60 @@ def test_registered_after_the_results_runs_say_so_themselves(case):
     assert any("1 runs say they were submitted before" in text for text in failures(case.verify(runs=runs)))
 
 
+def orders(report):
+    return [(finding.level, finding.text) for finding in report.findings if finding.code == "order"]
+
+
+def test_one_dummy_job_under_the_digest_does_not_show_when_the_runs_were_made(case):
+    early = [changed(run, provenance=changed(run.provenance, job_id=f"5_{i}")) for i, run in enumerate(case.runs)]
+    ((level, text),) = orders(case.verify(sacct=case.sacct(), runs=early))
+    assert "not examined" == level
+    assert "18 of 18 runs have no job under this digest in the accounting" in text
+    assert "rehearsal: cannot be excluded" in text
+
+    some = [*case.runs[:17], early[17]]
+    assert "1 of 18 runs have no job" in orders(case.verify(sacct=case.sacct(), runs=some))[0][1]
+    ((level, text),) = orders(case.verify(sacct=case.sacct()))
+    assert "not examined" == level
+    assert "which jobs made the runs was not examined" in text
+
+
+def test_accounting_from_the_future_and_runs_that_began_earlier_are_caught(case):
+    far = case.sacct(seconds_after=10**9)
+    assert "failed" == orders(case.verify(sacct=far, runs=case.runs))[0][0]
+    for name in ("started", "ended"):
+        liar = changed(case.runs[0], provenance=changed(case.runs[0].provenance, submitted="2999-01-01T00:00:00Z"))
+        liar = changed(liar, provenance=changed(liar.provenance, **{name: "2020-01-01T00:00:00Z"}))
+        ((level, text),) = orders(case.verify(sacct=case.sacct(), runs=[liar, *case.runs[1:]]))
+        assert "failed" == level
+        assert liar.run_id in text
+
+
+def test_a_second_resolution_and_one_whose_headline_is_not_its_checks(case):
+    log = Log(case.log)
+    resolved = next(log.read(name) for name in log.names() if name.kind == "resolve")
+    log.append("resolve", dict(resolved.body), key=case.key)
+    assert any("again, which entry" in text for text in failures(case.verify(head=None)))
+
+    for path in case.log.glob("0*"):
+        if int(path.name[:4]) >= resolved.seq:
+            path.unlink()
+    log.append("resolve", {**resolved.body, "headline": "AS GOOD AS SEED NOISE, TRULY"}, key=case.key)
+    said = failures(case.verify(runs=case.runs, head=None))
+    assert any("the entry's headline is 'AS GOOD AS SEED NOISE, TRULY'" in text for text in said)
+
+
+def test_a_deadline_that_is_moved_after_it_passed_and_a_late_withdrawal_are_told(case):
+    log, digest = Log(case.log), case.registration.digest
+    log.append("amend", {"registration": digest, "text": "more time", "deadline": "9999-12-30"}, key=case.key)
+    log.append("withdraw", {"registration": digest, "text": "never mind"}, key=case.key)
+    texts = [finding.text for finding in case.verify(head=None).findings]
+
+    assert any("deadline moved from 2999-12-31 to 9999-12-30 by entry" in text for text in texts)
+    assert not any("after it had passed" in text for text in texts)
+    assert any("had resolved it (" in text for text in texts if "is withdrawn by entry" in text)
+
+
 def test_registered_after_the_results_targets_have_outcomes(case):
     fitted = Fit.load(case.base / "fit.json")
     targets = [Target(target=c.target, design=c.design) for c in case.registration.statement.targets]

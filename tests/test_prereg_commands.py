@@ -3,6 +3,7 @@
 import base64
 import json
 import shutil
+import time
 from pathlib import Path
 
 import numpy as np
@@ -377,7 +378,8 @@ def test_sacct_shows_the_order_or_refutes_it(place, capsys):
     digest = find_registration(place / "log" / "0002-register.json").digest
     words = ["verify", "log", "--authority-ca", "tsa/ca.pem", "--sacct", "sacct.txt"]
 
-    for submit, expected in (("4102444800", 0), ("1000000000", 1), ("2026-12-01T10:00:00", 2)):
+    soon = str(int(time.time()) + 100)
+    for submit, expected in ((soon, 0), ("4102444800", 1), ("1000000000", 1), ("9" * 30, 2), ("2026-12-01T10:00", 2)):
         (place / "sacct.txt").write_text(f"JobID|JobName|Submit\n3|pc-{digest[:16]}|{submit}\n")
         assert said(capsys, *words)[0] == expected
     (place / "sacct.txt").write_text("nonsense")
