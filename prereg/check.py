@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import FiniteFloat, ValidationError
@@ -205,6 +205,9 @@ def _test(
             df, noise = statement.noise.degrees_of_freedom, statement.noise_sds()
             if statement.noise.sigma is None or df < 1:
                 return None, "no replicates and no registered sigma: nothing to compare with seed noise"
+            problem = _inflated(statement.noise.sigma, df, repeated)
+            if problem:
+                return None, problem
             own = np.array([max(noise[target], 1e-300) for target, group in errors.items() for _ in group])
             sigma = math.sqrt(float(np.mean(own**2)))
             values = np.array([error for group in errors.values() for error in group]) * sigma / own
@@ -214,6 +217,24 @@ def _test(
     needed = seeds_needed(result, rng=rng, alpha=alpha) if rng and result.label == "inconclusive" else None
     fields = dataclasses.asdict(result) | {"label": _LABELS[result.label], "seeds_needed": needed}
     return PrimaryResult.model_validate(fields), None
+
+
+def _inflated(sigma: float, df: int, groups: Sequence[np.ndarray[Any, Any]]) -> str | None:
+    """Whether the registered seed noise is larger than the outcomes' own seeds allow; None where it is not.
+
+    A one-sided F test at 1 %: with too large a sigma every forecast would be as good as seed noise.
+    """
+    own_df = sum(len(group) - 1 for group in groups)
+    if own_df < 3:
+        return None
+    from scipy.stats import f
+
+    own = math.sqrt(sum(float(np.sum((group - group.mean()) ** 2)) for group in groups) / own_df)
+    p = float(f.sf((sigma / max(own, 1e-300)) ** 2, df, own_df))
+    if p >= 0.01:
+        return None
+    stated = f"the registered seed noise {sigma:.4g} is more than the outcomes' own seeds show, {own:.4g}"
+    return f"{stated} (F test, p = {p:.2g})"
 
 
 def _baseline(statement: Registration, name: str, used: Sequence[Outcome], early: bool) -> BaselineTest:
@@ -250,6 +271,14 @@ def _item_error(registration: SignedRegistration, runs: Sequence[Run]) -> float 
     return item_sampling_error(mine, registration.statement.metric.name)
 
 
+def _in_words(label: str, statement: Registration) -> str:
+    """The label, with the registered margin and level where they are not the usual ones."""
+    rule = statement.rules.primary
+    if label == AS_GOOD and rule.delta != 1:
+        label = f"AS GOOD AS {rule.delta:g} x SEED NOISE"
+    return label if rule.alpha <= 0.05 else f"{label} (alpha = {rule.alpha:g})"
+
+
 def _used(outcomes: Sequence[Outcome]) -> int:
     return sum(outcome.status == "finished" and outcome.rule is None for outcome in outcomes)
 
@@ -281,7 +310,7 @@ def _headline(
     if primary is None:
         parts.append(f"NO VERDICT: {absent}")
         return " ".join(parts)
-    parts.append(primary.label)
+    parts.append(_in_words(primary.label, statement))
     if primary.bias_detected and primary.label != WORSE:
         parts.append("BUT BIAS DETECTED")
     if primary.label == INCONCLUSIVE:

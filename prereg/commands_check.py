@@ -52,13 +52,15 @@ def check_command(
     from prereg.check import check
     from prereg.order import order_of, read_sacct
     from prereg.statement import find_registration
-    from prereg.verify import examine_log
+    from prereg.verify import examine_log, said_before
 
     if resolve and key is None:
         raise ForecastError("--resolve signs the result into the log; give the log's key with --key")
     registration, runs = find_registration(entry), read_runs(ledger)
     found = examine_log(entry.parent, allowed_signers=allowed_signers, head=head, authority_ca=authority_ca)
     found.report(entry.parent).raise_if_failed()
+    notes = [f for f in found.findings if f.level != "verified" and f.seq in (None, registration.signed.seq)]
+    notes += said_before(found, entry.parent, registration, runs)
     result = check(
         registration,
         runs,
@@ -66,7 +68,7 @@ def check_command(
         as_of=datetime.now(UTC).date(),
         exclusions=_pairs(exclude or []),
         order=order_of(registration, found.witness, sacct=read_sacct(sacct) if sacct else None, runs=runs),
-        notes=[f for f in found.findings if f.level != "verified" and f.seq in (None, registration.signed.seq)],
+        notes=notes,
         final=resolve,
     )
     if out is not None:

@@ -215,7 +215,8 @@ def _summary(statement: Registration) -> None:
     note(f"claim: {statement.claim}")
     note(f"{len(statement.targets)} targets, {statement.runs} runs, to be resolved by {statement.rules.deadline}")
     sigma = "unknown" if noise.sigma is None else f"{noise.sigma:.4g} ({noise.degrees_of_freedom} degrees of freedom)"
-    note(f"seed noise {sigma}; primary test: {statement.rules.primary.test}")
+    rule = statement.rules.primary
+    note(f"seed noise {sigma}; primary test: {rule.test}, margin {rule.delta:g} x seed noise, alpha {rule.alpha:g}")
     for point in power:
         note(
             f"  power: chance of AS GOOD {point.probability:.2f} if the law errs by {point.curve_error:g} x seed noise"

@@ -18,7 +18,7 @@ from prereg.outcomes import gather
 from prereg.seeds import derived_seed
 from prereg.statement import Registration, SignedRegistration
 
-__all__ = ["examine_launch", "examine_outcomes", "examine_refit", "examine_resolution", "widths"]
+__all__ = ["examine_launch", "examine_outcomes", "examine_refit", "examine_resolution", "lenience", "widths"]
 
 REPRODUCED = 1e-6
 
@@ -158,6 +158,21 @@ def _refit(statement: Registration, runs: Sequence[Run], law: str) -> tuple[Any,
     )
     predictions = predict(fitted, targets, rng=np.random.default_rng(0))
     return np.array([prediction.point for prediction in predictions]), fitted.data_hash
+
+
+def lenience(registration: SignedRegistration) -> list[Finding]:
+    """Warnings of what makes the primary test easier to pass than the usual margin, level and baselines do."""
+    statement, seq = registration.statement, registration.signed.seq
+    rule, found = statement.rules.primary, []
+    if rule.delta > 1:
+        found.append(f"the margin is {rule.delta:g} x seed noise: a law that errs by more than a rerun may pass")
+    if rule.alpha > 0.05:
+        found.append(f"alpha is {rule.alpha:g}: the test says AS GOOD of a law at the margin that often")
+    if not statement.baselines:
+        found.append("no baseline is registered: nothing shows whether a trivial forecast would pass as well")
+    if rule.test == "single runs":
+        found.append("the primary test is of single runs: it takes the registered seed noise at its word")
+    return [_finding("warning", "lenient", text, seq) for text in found]
 
 
 def widths(registration: SignedRegistration) -> Finding | None:

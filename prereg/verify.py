@@ -17,6 +17,7 @@ from prereg.evidence import (
     examine_outcomes,
     examine_refit,
     examine_resolution,
+    lenience,
     widths,
 )
 from prereg.finding import Finding, Level, Report
@@ -26,11 +27,11 @@ from prereg.order import Submission, order_of
 from prereg.signature import PublicKey, allowed_principal, verify_signature
 from prereg.stamping import chained, token_files
 from prereg.standing import Standings
-from prereg.statement import read_registration
+from prereg.statement import SignedRegistration, read_registration
 from prereg.time import load_certificates
 from prereg.witness import Witness, examine_tokens, time_finding
 
-__all__ = ["Verification", "examine_log", "verify_log", "walk"]
+__all__ = ["Verification", "examine_log", "said_before", "verify_log", "walk"]
 
 
 @dataclass
@@ -294,7 +295,7 @@ def _examine_evidence(
             found.add("not examined", "outcomes", f"{name} were not given")
     for standing in found.standings.all.values():
         registration = read_registration(Log(folder).read(EntryName(seq=standing.seq, kind="register")))
-        found.findings += [finding for finding in [widths(registration)] if finding]
+        found.findings += [*lenience(registration), *(finding for finding in [widths(registration)] if finding)]
         launches = [Log(folder).read(EntryName(seq=seq, kind="launch")) for seq in standing.launches]
         for launch in launches:
             found.findings += examine_launch(registration, launch)
@@ -308,6 +309,25 @@ def _examine_evidence(
         if data is not None:
             found.findings.append(examine_refit(registration, data))
         found.findings.append(order_of(registration, found.witness, sacct=sacct, runs=runs or ()))
+
+
+def said_before(
+    found: Verification, folder: Path, registration: SignedRegistration, runs: Sequence[Run]
+) -> list[Finding]:
+    """What the log's own `launch` and `resolve` entries hold against `runs`, and what makes the test lenient."""
+    standing, log = found.standings.all.get(registration.digest), Log(folder)
+    if standing is None:
+        return []
+    findings = lenience(registration)
+    for seq in standing.launches:
+        findings += examine_launch(registration, log.read(EntryName(seq=seq, kind="launch")))
+    if not standing.launches:
+        text = f"entry {standing.seq}: no launch entry: which jobs were meant to make the runs is not on record"
+        findings.append(Finding(level="not examined", code="launch", seq=standing.seq, text=text))
+    if standing.resolved is not None:
+        entry = log.read(EntryName(seq=standing.resolved, kind="resolve"))
+        findings += [f for f in examine_resolution(registration, entry, runs) if f.level == "failed"]
+    return findings
 
 
 def _examine_folder(found: Verification, folder: Path) -> None:

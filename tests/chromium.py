@@ -88,7 +88,9 @@ class Browser:
             if message["method"] == "Network.requestWillBeSent":
                 sent.append(message["params"]["request"]["url"])
         return [
-            url for url in sent if not url.startswith(("data:", "blob:", "chrome:")) and url != self.driver.current_url
+            url
+            for url in sent
+            if not url.startswith(("data:", "blob:", "chrome:", "chrome-untrusted:")) and url != self.driver.current_url
         ]
 
     def photograph(self, path: Path) -> None:

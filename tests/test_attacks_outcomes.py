@@ -155,6 +155,18 @@ def test_a_result_that_the_runs_do_not_give(case, tmp_path):
     assert any("RESULT NOT REPRODUCED: signed is 'AS GOOD AS SEED NOISE, AND BEAUTIFUL'" in text for text in said)
 
 
+def test_a_lenient_test_is_named(tmp_path, case):
+    log = Log.create(tmp_path / "other", author=AUTHOR, key=case.key)
+    body = dict(case.registration.signed.body) | {"baselines": {}}
+    body["rules"] = body["rules"] | {"primary": {"test": "single runs", "delta": 3.0, "alpha": 0.3}}
+    log.append("register", body, key=case.key)
+    warned = [f.text for f in verify_log(log.folder, today=date(2026, 12, 2)).findings if f.code == "lenient"]
+
+    assert [] == [f for f in case.verify().findings if f.code == "lenient"]
+    for word in ("margin is 3 x", "alpha is 0.3", "no baseline", "takes the registered seed noise at its word"):
+        assert any(word in text for text in warned)
+
+
 def test_a_job_that_was_changed_after_it_was_signed(case):
     spec = sorted((case.base / "launched" / "runs").iterdir())[0] / "spec.json"
     spec.write_text(spec.read_text().replace('"seed": ', '"seed":  '))

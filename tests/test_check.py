@@ -214,6 +214,26 @@ def test_single_runs_take_sigma_from_the_registration(tmp_path):
     assert result.headline == "AS GOOD AS SEED NOISE"
 
 
+def test_an_inflated_sigma_gives_no_verdict_where_the_outcomes_seeds_refute_it(tmp_path):
+    body = statement_body(targets=20, replicates=2)
+    body["rules"]["primary"] = {"test": "single runs"}
+    body["noise"] = {"sigma": 10 * SIGMA, "degrees_of_freedom": 500}
+    registration, _, _ = registered(tmp_path, body)
+    result = checked(registration, outcomes(registration, np.random.default_rng(1), bias=lambda i: 5 * SIGMA))
+
+    assert result.primary is None
+    assert result.headline.startswith("NO VERDICT: the registered seed noise 0.1 is more than the outcomes' own seeds")
+
+
+def test_a_wide_margin_and_a_lenient_level_stand_in_the_headline(tmp_path):
+    body = statement_body(targets=20, replicates=3)
+    body["rules"]["primary"] = {"test": "replicates", "delta": 100.0, "alpha": 0.4}
+    registration, _, _ = registered(tmp_path, body)
+    result = checked(registration, outcomes(registration, np.random.default_rng(1), bias=lambda i: 10 * SIGMA))
+
+    assert result.headline.startswith("AS GOOD AS 100 x SEED NOISE (alpha = 0.4) BUT BIAS DETECTED")
+
+
 def test_targets_that_ran_once_are_scored_but_do_not_enter_the_test_of_replicates(tmp_path):
     body = statement_body(targets=20, replicates=3)
     for target in body["targets"][10:]:

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import shutil
 import time
 from pathlib import Path
@@ -274,6 +275,18 @@ def test_check_prints_a_verdict_saves_it_and_resolves_once(ready, capsys):
     assert (code, "has resolved this registration already" in err) == (2, True)
     _, out, _ = said(capsys, "log", "log", "--ledger", "runs.jsonl", "--json")
     assert [(row["state"], row["outcomes"]) for row in json.loads(out)] == [("resolved", "18 of 18")]
+
+
+def test_check_compares_with_what_was_resolved_before(ready, capsys):
+    words = ["check", "log/0002-register.json", "--ledger", "runs.jsonl"]
+    first = said(capsys, *words, "--resolve", "--key", "key")
+    (ready / "runs.jsonl").unlink()
+    run_all(ready, bias=0.01)
+    code, _, err = said(capsys, *words)
+
+    assert first[0] == 0
+    assert code == 1
+    assert re.search(r"EDITED: \d+ outcomes are not those\s+that were signed", err)
 
 
 def test_a_verdict_of_worse_is_a_result_and_a_switched_seed_a_failure(ready, capsys):
