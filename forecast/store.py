@@ -197,7 +197,8 @@ def _connect(path: Path | None, read_only: bool) -> duckdb.DuckDBPyConnection:
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        return duckdb.connect(":memory:" if path is None else str(path), read_only=read_only)
+        config = {"enable_external_access": "false"} if path is not None else {}  # its views read no other file
+        return duckdb.connect(":memory:" if path is None else str(path), read_only=read_only, config=config)
     except duckdb.Error as error:
         text = str(error)
         if "lock" in text:

@@ -139,3 +139,23 @@ def test_a_frame_has_one_row_per_run_and_metric(ledger):
         ["b", 200, "mutual_knn", 0.2],
         ["c", 400, "mutual_knn", 0.3],
     ]
+
+
+@pytest.mark.parametrize("name", ["runs", "results"])
+def test_a_database_whose_views_read_other_files_is_refused(tmp_path, name):
+    import duckdb
+
+    (tmp_path / "secret.txt").write_text("TOP SECRET")
+    with duckdb.connect(str(tmp_path / "theirs.duckdb")) as theirs:
+        theirs.execute(
+            f"CREATE VIEW {name} AS SELECT content AS study, 1.0 AS score, 2 AS n_samples "
+            f"FROM read_text('{tmp_path}/secret.txt')"
+        )
+
+    with pytest.raises(ForecastError) as refused:
+        read_runs(tmp_path / "theirs.duckdb")
+    assert "TOP SECRET" not in str(refused.value)
+    from forecast.importing.importer import runs_from
+
+    with pytest.raises(ForecastError, match=r"disabled|no table"):
+        runs_from(tmp_path / "theirs.duckdb")

@@ -12,6 +12,9 @@ from forecast.importing.table import Cell, Table
 
 __all__ = ["open_sqlite", "read_duckdb", "read_parquet", "read_sqlite", "sqlite_tables"]
 
+CLOSED = {"enable_external_access": "false"}
+"""A database of unknown origin may hold views that read other files: it gets to read itself alone."""
+
 _BATCH = 10_000
 
 
@@ -72,7 +75,9 @@ def _duckdb(path: Path, database: str) -> Any:
     import duckdb
 
     try:
-        return duckdb.connect(database, read_only=database != ":memory:")
+        if database == ":memory:":
+            return duckdb.connect(database)
+        return duckdb.connect(database, read_only=True, config=CLOSED)
     except duckdb.Error as error:
         raise ForecastError(f"{path} cannot be opened: {str(error).splitlines()[0]}") from error
 
