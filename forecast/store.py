@@ -197,8 +197,10 @@ def _connect(path: Path | None, read_only: bool) -> duckdb.DuckDBPyConnection:
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        config = {"enable_external_access": "false"} if path is not None else {}  # its views read no other file
-        return duckdb.connect(":memory:" if path is None else str(path), read_only=read_only, config=config)
+        if path is None:
+            return duckdb.connect(":memory:", read_only=read_only)
+        closed: dict[str, str | bool | int | float | list[str]] = {"enable_external_access": False}
+        return duckdb.connect(str(path), read_only=read_only, config=closed)  # its views read no other file
     except duckdb.Error as error:
         text = str(error)
         if "lock" in text:

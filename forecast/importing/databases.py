@@ -12,7 +12,7 @@ from forecast.importing.table import Cell, Table
 
 __all__ = ["open_sqlite", "read_duckdb", "read_parquet", "read_sqlite", "sqlite_tables"]
 
-CLOSED = {"enable_external_access": "false"}
+CLOSED: dict[str, str | bool | int | float | list[str]] = {"enable_external_access": False}
 """A database of unknown origin may hold views that read other files: it gets to read itself alone."""
 
 _BATCH = 10_000
