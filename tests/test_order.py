@@ -22,8 +22,8 @@ def order(token: datetime, *, submits: list[datetime] | None = None, stated: str
     registration = SimpleNamespace(signed=SimpleNamespace(seq=2), digest=DIGEST)
     witness = Witness({2: [Token(token, "CN=Clock Office", 1, False)]}, trusted=True)
     jobs = [Submission(f"{k}_0", f"pc-{DIGEST[:16]}-x-0", time) for k, time in enumerate(submits or [], start=1)]
-    run = SimpleNamespace(run_id="r", registration=DIGEST, provenance=Provenance(submitted=stated))
-    found: Any = order_of(registration, witness, sacct=jobs or None, runs=[run] if stated else [])  # type: ignore[arg-type,list-item]
+    run = SimpleNamespace(run_id="r", registration=DIGEST, provenance=Provenance(submitted=stated, job_id="1_0"))
+    found: Any = order_of(registration, witness, sacct=jobs or None, runs=[run])  # type: ignore[arg-type,list-item]
     return found
 
 
