@@ -83,9 +83,9 @@ class NGramBag(nn.Module):
         return code
 
     def flops(self, batch: int, length: int) -> int:
-        """Floating-point operations of one forward pass: the sum of vectors and the matrix products."""
+        """Floating-point operations of one forward pass: matrix products; the sum of vectors is none."""
         width = self.up.in_features
-        return batch * (length * width + 2 * width * 2 * width + 2 * 2 * width * self.head.out_features)
+        return batch * (2 * width * 2 * width + 2 * 2 * width * self.head.out_features)
 
 
 class ConvNet(nn.Module):
@@ -114,12 +114,19 @@ class ConvNet(nn.Module):
 
     def flops(self, batch: int) -> int:
         """Floating-point operations of one forward pass: convolutions and matrix products."""
-        total, side = 0, 32
-        for stage in self.stages:
+        of_stages = [self.first_flops(batch)]
+        side = 16
+        for stage in list(self.stages)[1:]:
             assert isinstance(stage, nn.Conv2d)
             side //= 2
-            total += 2 * side * side * stage.weight.numel()
-        return batch * (total + 2 * self.hidden.weight.numel() + 2 * self.head.weight.numel())
+            of_stages.append(batch * 2 * side * side * stage.weight.numel())
+        return sum(of_stages) + batch * 2 * (self.hidden.weight.numel() + self.head.weight.numel())
+
+    def first_flops(self, batch: int) -> int:
+        """Those of the first convolution, whose input needs no gradient."""
+        stage = self.stages[0]
+        assert isinstance(stage, nn.Conv2d)
+        return batch * 2 * 16 * 16 * stage.weight.numel()
 
 
 def initialise(module: nn.Module, generator: torch.Generator) -> None:

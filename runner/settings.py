@@ -40,7 +40,18 @@ _BY_MODALITY: dict[str, dict[str, Scalar]] = {
     },
     "image": {"encoder": "convnet", "view.least_side": 0.6},
 }
-_CHOICES = {"world": ("glyphs",), "modality": ("text", "image"), "objective": ("jepa",)}
+_OPTIONS: dict[str, Scalar] = {
+    "precision": "float32",
+    "compiled": False,
+    "seed.streams": "joint",
+    "seed.init": 0,
+    "seed.order": 0,
+    "seed.slices": 0,
+    "seed.views": 0,
+}
+"""Part of a design only where given, so that designs made before an option keep their hash; each with its kind."""
+_GIVEN = {"precision": ("float32", "bfloat16"), "seed.streams": ("joint", "separate")}
+_CHOICES = {"world": ("glyphs",), "modality": ("text", "image"), "objective": ("jepa",), **_GIVEN}
 _ENCODERS = {"text": ("transformer", "ngram_bag"), "image": ("convnet",)}
 
 
@@ -61,14 +72,15 @@ def complete_settings(given: Mapping[str, Scalar]) -> dict[str, Any]:
     hashes: dict[str, Scalar] = {"world.hash": world.hash}
     if modality == "text":
         hashes["reference.hash"] = world.reference_hash
-    known = {"good_view_fraction", "n_samples", *defaults, *hashes}
+    defaults_and_options = defaults | _OPTIONS
+    known = {"good_view_fraction", "n_samples", *defaults_and_options, *hashes}
     for name, value in given.items():
         if name not in known:
             near = get_close_matches(name, sorted(known), n=1)
             raise ForecastError(f"unknown setting {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
         if name in hashes and value != hashes[name]:
             raise ForecastError(f"{name} is {value}, but the world at hand has {hashes[name]}: not the same test items")
-        _same_kind(name, value, defaults.get(name))
+        _same_kind(name, value, defaults_and_options.get(name))
     for name in ("good_view_fraction", "n_samples"):
         if given.get(name) is None:
             raise ForecastError(f"a design of objective jepa needs {name}")

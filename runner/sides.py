@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from runner.encoders import ConvNet, NGramBag, TextTransformer, initialise
+from runner.streams import Streams
 from runner.training import in_batches
 from runner.views import ImagePairs, TextPairs
 from runner.worlds.glyphs import Glyphs, TextTable, ngram_table
@@ -31,29 +32,55 @@ class Side(Protocol):
     def pairs(self) -> TextPairs | ImagePairs:
         """Where positive pairs come from, with what was drawn so far."""
 
-    def draw(self, size: int) -> tuple[Tensor, ...]:
-        """The encoder's inputs for the next pairs, both views stacked: (2 * size, ...)."""
+    def draw(self, size: int) -> tuple[Array, ...]:
+        """The views of the next pairs: arrays (2, size, ...)."""
+
+    def collate(self, arrays: tuple[Array, ...]) -> tuple[Tensor, ...]:
+        """The encoder's inputs for a share of them, both views stacked: (2 * share, ...)."""
+
+    def state(self) -> dict[str, Any]:
+        """Where the drawing stands."""
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Put the drawing where it stood."""
 
     def codes(self) -> Array:
         """Codes of every observation, unmasked, (observations, code) float32."""
 
-    def forward_flops(self, views: int) -> int:
-        """Floating-point operations of encoding so many views."""
+    def training_flops(self, samples: int) -> int:
+        """Floating-point operations of training on so many samples: matrix products, forward and backward.
 
-    def unique_tokens(self) -> int | None:
-        """Tokens of the texts seen, each text once; None for pictures."""
+        Twice the forward pass for the backward one, but for what needs no gradient: SIGReg's directions, pixels.
+        """
 
 
-class TextSide:
+class _Drawn:
+    """What every side asks of its pairs."""
+
+    pairs: TextPairs | ImagePairs
+
+    def draw(self, size: int) -> tuple[Array, ...]:
+        return self.pairs.draw(size)
+
+    def state(self) -> dict[str, Any]:
+        return self.pairs.state()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.pairs.restore(state)
+
+
+class TextSide(_Drawn):
     """Texts and an encoder of them."""
 
-    def __init__(self, table: TextTable, pairs: TextPairs, encoder: TextTransformer | NGramBag) -> None:
-        self.table, self.pairs, self.encoder = table, pairs, encoder
+    pairs: TextPairs
 
-    def draw(self, size: int) -> tuple[Tensor, ...]:
-        ids, positions = self.pairs.draw(size)
-        length = ids.shape[-1]
-        return torch.from_numpy(ids).view(2 * size, length), torch.from_numpy(positions).view(2 * size, length)
+    def __init__(
+        self, table: TextTable, pairs: TextPairs, encoder: TextTransformer | NGramBag, *, projections: int = 0
+    ) -> None:
+        self.table, self.pairs, self.encoder, self.projections = table, pairs, encoder, projections
+
+    def collate(self, arrays: tuple[Array, ...]) -> tuple[Tensor, ...]:
+        return tuple(torch.from_numpy(part.reshape(-1, part.shape[-1])) for part in arrays)
 
     def codes(self) -> Array:
         """Texts go through in order of length, so that a batch carries little padding."""
@@ -70,38 +97,32 @@ class TextSide:
         restored[order] = codes
         return restored
 
-    def forward_flops(self, views: int) -> int:
-        return self.encoder.flops(views, self.pairs.view_length)
-
-    def unique_tokens(self) -> int | None:
-        return int(self.table.length[self.pairs.counts.seen].sum())
+    def training_flops(self, samples: int) -> int:
+        return 3 * self.encoder.flops(2 * samples, self.pairs.view_length) + 2 * self.projections * samples
 
 
-class ImageSide:
+class ImageSide(_Drawn):
     """Drawings and an encoder of them."""
 
-    def __init__(self, world: Glyphs, pairs: ImagePairs, encoder: ConvNet) -> None:
-        self.world, self.pairs, self.encoder = world, pairs, encoder
+    def __init__(self, world: Glyphs, pairs: ImagePairs, encoder: ConvNet, *, projections: int = 0) -> None:
+        self.world, self.pairs, self.encoder, self.projections = world, pairs, encoder, projections
 
-    def draw(self, size: int) -> tuple[Tensor, ...]:
-        pixels, windows = self.pairs.draw(size)
-        return (_crop(_scaled(pixels.reshape(2 * size, 32, 32, 3)), torch.from_numpy(windows).view(2 * size, 6)),)
+    def collate(self, arrays: tuple[Array, ...]) -> tuple[Tensor, ...]:
+        pixels, windows = arrays
+        return (_crop(_scaled(pixels.reshape(-1, 32, 32, 3)), torch.from_numpy(windows.reshape(-1, 6))),)
 
     def codes(self) -> Array:
         flat = self.world.pixels.reshape(-1, 32, 32, 3)
         return _encode(self.encoder, len(flat), lambda part: (_scaled(flat[part]),))
 
-    def forward_flops(self, views: int) -> int:
-        return self.encoder.flops(views)
-
-    def unique_tokens(self) -> int | None:
-        return None
+    def training_flops(self, samples: int) -> int:
+        views = 2 * samples
+        return 3 * self.encoder.flops(views) - self.encoder.first_flops(views) + 2 * self.projections * samples
 
 
-def text_side(
-    world: Glyphs, full: Mapping[str, Any], *, rng: np.random.Generator, generator: torch.Generator
-) -> TextSide:
-    """The text side of a completed design, its weights drawn from `generator`, its pairs from `rng`."""
+def text_side(world: Glyphs, full: Mapping[str, Any], streams: Streams) -> TextSide:
+    """The text side of a completed design."""
+    order = streams.order_rng()
     bag = full["encoder"] == "ngram_bag"
     table = ngram_table(world) if bag else world.tokens
     sizes = {"vocabulary": table.vocabulary, "width": full["encoder.width"], "code": full["encoder.code"]}
@@ -111,33 +132,39 @@ def text_side(
     else:
         longest = table.ids.shape[1]
         encoder = TextTransformer(**sizes, longest=longest, layers=full["encoder.layers"], heads=full["encoder.heads"])
-    initialise(encoder, generator)
+    initialise(encoder, streams.init_generator())
     pairs = TextPairs(
         table,
         np.flatnonzero(~world.test),
         good_view_fraction=full["good_view_fraction"],
         mask_rate=full["view.mask_rate"],
         view_length=full["view.length"],
-        rng=rng,
+        rng=order,
+        view_rng=streams.views_rng(order),
     )
-    return TextSide(table, pairs, encoder)
+    return TextSide(table, pairs, encoder, projections=_projections(full))
 
 
-def image_side(
-    world: Glyphs, full: Mapping[str, Any], *, rng: np.random.Generator, generator: torch.Generator
-) -> ImageSide:
-    """The image side of a completed design, its weights drawn from `generator`, its pairs from `rng`."""
+def image_side(world: Glyphs, full: Mapping[str, Any], streams: Streams) -> ImageSide:
+    """The image side of a completed design."""
+    order = streams.order_rng()
     encoder = ConvNet(width=full["encoder.width"], code=full["encoder.code"])
-    initialise(encoder, generator)
+    initialise(encoder, streams.init_generator())
     pairs = ImagePairs(
         world.pixels,
         world.drawn,
         np.flatnonzero(~world.test),
         good_view_fraction=full["good_view_fraction"],
         least_side=full["view.least_side"],
-        rng=rng,
+        rng=order,
+        view_rng=streams.views_rng(order),
     )
-    return ImageSide(world, pairs, encoder)
+    return ImageSide(world, pairs, encoder, projections=_projections(full))
+
+
+def _projections(full: Mapping[str, Any]) -> int:
+    """Floating-point operations of SIGReg's projections of both views of a sample."""
+    return 2 * 2 * int(full["encoder.code"]) * int(full["sigreg.directions"])
 
 
 def _encode(encoder: nn.Module, rows: int, inputs: Callable[[slice], tuple[Tensor, ...]]) -> Array:

@@ -45,3 +45,13 @@ def test_completing_twice_changes_nothing():
 def test_wrong_settings_are_refused_by_name(changes, words):
     with pytest.raises(ForecastError, match=words):
         complete_settings(SMALLEST | changes)
+
+
+def test_an_option_is_part_of_a_design_only_where_it_is_given():
+    plain = complete_settings({"good_view_fraction": 1.0, "n_samples": 1000})
+    chosen = complete_settings({"good_view_fraction": 1.0, "n_samples": 1000, "precision": "bfloat16", "seed.init": 3})
+
+    assert not {"precision", "compiled", "seed.streams", "seed.init"} & set(plain)
+    assert ("bfloat16", 3) == (chosen["precision"], chosen["seed.init"])
+    with pytest.raises(ForecastError, match=r"precision = 'int8' is not one of float32, bfloat16"):
+        complete_settings({"good_view_fraction": 1.0, "n_samples": 1000, "precision": "int8"})

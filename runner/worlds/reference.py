@@ -15,6 +15,7 @@ from forecast.files import sha256_hex, write_atomically
 from forecast.records import Scalar
 from runner.experiment import train_side
 from runner.settings import complete_settings
+from runner.streams import Streams
 from runner.worlds.glyphs import load_glyphs
 
 __all__ = ["REFERENCE", "SEED", "build_reference", "scene_features"]
@@ -34,7 +35,7 @@ def build_reference(folder: Path, *, threads: int, progress: Callable[[int, int]
     """Train the reference and write `reference.npy` (scenes, code) float32 and `reference.json`; its sha256."""
     torch.set_num_threads(threads)
     full = complete_settings(REFERENCE)
-    side, trained = train_side(full, seed=SEED, progress=progress)
+    side, trained = train_side(full, Streams.of(SEED, full), progress=progress)
     features = scene_features(side.codes(), load_glyphs().drawn)
     buffer = io.BytesIO()
     np.save(buffer, features, allow_pickle=False)
