@@ -5,7 +5,7 @@ import shutil
 from datetime import date
 
 import pytest
-from attack_cases import AUTHOR, changed, clock_office, copied, failures, honest_case, rewrite_from
+from attack_cases import AUTHOR, changed, failures, rewrite_from
 from registration_cases import make_key
 
 from forecast.errors import ForecastError
@@ -15,22 +15,6 @@ from prereg.log import Log, signature_path
 from prereg.registering import refuse_known_targets
 from prereg.signature import public_key_of, sign
 from prereg.verify import verify_log
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory):
-    with clock_office(tmp_path_factory.mktemp("tsa")) as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def honest(tmp_path_factory, authority):
-    return honest_case(tmp_path_factory.mktemp("honest"), authority)
-
-
-@pytest.fixture
-def case(honest, tmp_path):
-    return copied(honest, tmp_path)
 
 
 def test_the_honest_log_verifies_in_everything_that_was_given(honest):
@@ -52,191 +36,191 @@ def test_nothing_is_called_verified_that_was_not_examined(honest):
         assert words in texts
 
 
-def test_edit(case):
-    path = case.log / "0002-register.json"
+def test_edit(cheat):
+    path = cheat.log / "0002-register.json"
     body = json.loads(path.read_text())
     body["body"]["targets"][0]["point"] += 0.001
     path.write_text(json.dumps(body, indent=1, ensure_ascii=False) + "\n")
-    first = failures(case.verify())
+    first = failures(cheat.verify())
 
     assert "0002-register.json: TAMPERED: signature does not match the bytes" in first
-    signature_path(path).write_bytes(sign(path.read_bytes(), case.key))
-    again = failures(case.verify())
+    signature_path(path).write_bytes(sign(path.read_bytes(), cheat.key))
+    again = failures(cheat.verify())
     assert any("0003-stamp.json: TAMPERED: does not hold the hash of the entry before" in text for text in again)
 
 
-def test_edit_and_sign_everything_again(case):
+def test_edit_and_sign_everything_again(cheat):
     def edit(entry):
         body = json.loads(json.dumps(dict(entry.body)))
         body["targets"][0]["point"] += 0.001
         return changed(entry, body=body)
 
-    rewrite_from(case, 2, edit)
-    with_head = case.verify()
+    rewrite_from(cheat, 2, edit)
+    with_head = cheat.verify()
 
     assert any("head differs" in text for text in failures(with_head))
     assert any("time owed" in finding.text for finding in with_head.findings if finding.code == "time")
 
 
-def test_back_date(case, honest):
-    rewrite_from(case, 2, lambda entry: changed(entry, written="2020-01-01T00:00:00Z"))
-    report = case.verify(head=None)
+def test_back_date(cheat, honest):
+    rewrite_from(cheat, 2, lambda entry: changed(entry, written="2020-01-01T00:00:00Z"))
+    report = cheat.verify(head=None)
     times = [finding.text for finding in report.findings if finding.code == "time"]
 
     assert "entry 2: time owed; the file's own date 2020-01-01T00:00:00Z is a claim" in times
     assert not any("registered by 2020" in finding.text for finding in report.findings)
 
 
-def test_entry_dropped(case):
+def test_entry_dropped(cheat):
     for name in ("0003-stamp.json", "0003-stamp.json.sig"):
-        (case.log / name).unlink()
+        (cheat.log / name).unlink()
 
-    assert "MISSING entry 3" in failures(case.verify())
+    assert "MISSING entry 3" in failures(cheat.verify())
 
 
-def test_a_name_that_claims_a_huge_number_does_not_keep_the_verifier_busy(case):
-    (case.log / "999999999999-amend.json").write_text("{}")
-    texts = failures(case.verify())
+def test_a_name_that_claims_a_huge_number_does_not_keep_the_verifier_busy(cheat):
+    (cheat.log / "999999999999-amend.json").write_text("{}")
+    texts = failures(cheat.verify())
 
     assert any(text.endswith("to 999999999998") for text in texts)
     assert len(texts) < 40
 
 
-def test_two_entries_with_one_number(case):
+def test_two_entries_with_one_number(cheat):
     for suffix in ("", ".sig"):
-        shutil.copy(case.log / f"0005-resolve.json{suffix}", case.log / f"0005-amend.json{suffix}")
-    texts = failures(case.verify())
+        shutil.copy(cheat.log / f"0005-resolve.json{suffix}", cheat.log / f"0005-amend.json{suffix}")
+    texts = failures(cheat.verify())
 
     assert "TAMPERED: two entries have the number 5" in texts
     assert any("states number 5 and kind resolve, its name says 0005-amend.json" in text for text in texts)
 
 
-def test_an_entry_before_the_key_or_a_first_key_that_did_not_sign(case, tmp_path):
+def test_an_entry_before_the_key_or_a_first_key_that_did_not_sign(cheat, tmp_path):
     other = public_key_of(make_key(tmp_path / "other")).line
-    rewrite_from(case, 1, lambda entry: changed(entry, body={"action": "open", "public_key": other}))
-    assert any("entry 1: signed by SHA256" in text for text in failures(case.verify(head=None)))
+    rewrite_from(cheat, 1, lambda entry: changed(entry, body={"action": "open", "public_key": other}))
+    assert any("entry 1: signed by SHA256" in text for text in failures(cheat.verify(head=None)))
 
-    rewrite_from(case, 1, lambda entry: changed(entry, body={"action": "open", "public_key": "none"}))
-    assert any("does not begin with its key" in text for text in failures(case.verify(head=None)))
+    rewrite_from(cheat, 1, lambda entry: changed(entry, body={"action": "open", "public_key": "none"}))
+    assert any("does not begin with its key" in text for text in failures(cheat.verify(head=None)))
 
 
-def test_tail_cut(case):
-    for name in list(case.log.iterdir()):
+def test_tail_cut(cheat):
+    for name in list(cheat.log.iterdir()):
         if name.name[:4] in ("0005", "0006"):
             name.unlink()
-    with_head, without = case.verify(), case.verify(head=None)
+    with_head, without = cheat.verify(), cheat.verify(head=None)
 
     assert any("head differs" in text for text in failures(with_head))
     assert failures(without) == []
     assert any("tail not provable" in finding.text for finding in without.findings)
 
 
-def test_key_swapped(case):
-    other = make_key(case.base / "other")
+def test_key_swapped(cheat):
+    other = make_key(cheat.base / "other")
 
     def swap(entry):
         return changed(entry, body={"action": "open", "public_key": public_key_of(other).line})
 
-    rewrite_from(case, 1, swap, key=other)
-    report = case.verify(head=None)
+    rewrite_from(cheat, 1, swap, key=other)
+    report = cheat.verify(head=None)
 
     assert any("key NOT the published one" in text for text in failures(report))
-    assert failures(verify_log(case.log, today=date(2026, 12, 2)))[0].count("is not in this log before it") == 1
+    assert failures(verify_log(cheat.log, today=date(2026, 12, 2)))[0].count("is not in this log before it") == 1
 
 
-def test_registered_after_the_results_jobs_submitted_before(case):
-    report = case.verify(sacct=case.sacct(seconds_after=-1000))
+def test_registered_after_the_results_jobs_submitted_before(cheat):
+    report = cheat.verify(sacct=cheat.sacct(seconds_after=-1000))
 
     assert any("jobs submitted before the registration" in text for text in failures(report))
 
 
-def test_registered_after_the_results_runs_say_so_themselves(case):
+def test_registered_after_the_results_runs_say_so_themselves(cheat):
     early = {"code_hash": "23" * 32, "submitted": "2026-01-01T00:00:00+00:00"}
-    runs = [changed(case.runs[0], provenance=early), *case.runs[1:]]
+    runs = [changed(cheat.runs[0], provenance=early), *cheat.runs[1:]]
 
-    assert any("1 runs say they were submitted before" in text for text in failures(case.verify(runs=runs)))
+    assert any("1 runs say they were submitted before" in text for text in failures(cheat.verify(runs=runs)))
 
 
 def orders(report):
     return [(finding.level, finding.text) for finding in report.findings if finding.code == "order"]
 
 
-def test_one_dummy_job_under_the_digest_does_not_show_when_the_runs_were_made(case):
-    early = [changed(run, provenance=changed(run.provenance, job_id=f"5_{i}")) for i, run in enumerate(case.runs)]
-    ((level, text),) = orders(case.verify(sacct=case.sacct(), runs=early))
+def test_one_dummy_job_under_the_digest_does_not_show_when_the_runs_were_made(cheat):
+    early = [changed(run, provenance=changed(run.provenance, job_id=f"5_{i}")) for i, run in enumerate(cheat.runs)]
+    ((level, text),) = orders(cheat.verify(sacct=cheat.sacct(), runs=early))
     assert "not examined" == level
     assert "18 of 18 runs have no job under this digest in the accounting" in text
     assert "rehearsal: cannot be excluded" in text
 
-    some = [*case.runs[:17], early[17]]
-    assert "1 of 18 runs have no job" in orders(case.verify(sacct=case.sacct(), runs=some))[0][1]
-    ((level, text),) = orders(case.verify(sacct=case.sacct()))
+    some = [*cheat.runs[:17], early[17]]
+    assert "1 of 18 runs have no job" in orders(cheat.verify(sacct=cheat.sacct(), runs=some))[0][1]
+    ((level, text),) = orders(cheat.verify(sacct=cheat.sacct()))
     assert "not examined" == level
     assert "which jobs made the runs was not examined" in text
 
 
-def test_accounting_from_the_future_and_runs_that_began_earlier_are_caught(case):
-    far = case.sacct(seconds_after=10**9)
-    assert "failed" == orders(case.verify(sacct=far, runs=case.runs))[0][0]
+def test_accounting_from_the_future_and_runs_that_began_earlier_are_caught(cheat):
+    far = cheat.sacct(seconds_after=10**9)
+    assert "failed" == orders(cheat.verify(sacct=far, runs=cheat.runs))[0][0]
     for name in ("started", "ended"):
-        liar = changed(case.runs[0], provenance=changed(case.runs[0].provenance, submitted="2999-01-01T00:00:00Z"))
+        liar = changed(cheat.runs[0], provenance=changed(cheat.runs[0].provenance, submitted="2999-01-01T00:00:00Z"))
         liar = changed(liar, provenance=changed(liar.provenance, **{name: "2020-01-01T00:00:00Z"}))
-        ((level, text),) = orders(case.verify(sacct=case.sacct(), runs=[liar, *case.runs[1:]]))
+        ((level, text),) = orders(cheat.verify(sacct=cheat.sacct(), runs=[liar, *cheat.runs[1:]]))
         assert "failed" == level
         assert liar.run_id in text
 
 
-def test_a_second_resolution_and_one_whose_headline_is_not_its_checks(case):
-    log = Log(case.log)
+def test_a_second_resolution_and_one_whose_headline_is_not_its_checks(cheat):
+    log = Log(cheat.log)
     resolved = next(log.read(name) for name in log.names() if name.kind == "resolve")
-    log.append("resolve", dict(resolved.body), key=case.key)
-    assert any("again, which entry" in text for text in failures(case.verify(head=None)))
+    log.append("resolve", dict(resolved.body), key=cheat.key)
+    assert any("again, which entry" in text for text in failures(cheat.verify(head=None)))
 
-    for path in case.log.glob("0*"):
+    for path in cheat.log.glob("0*"):
         if int(path.name[:4]) >= resolved.seq:
             path.unlink()
-    log.append("resolve", {**resolved.body, "headline": "AS GOOD AS SEED NOISE, TRULY"}, key=case.key)
-    said = failures(case.verify(runs=case.runs, head=None))
+    log.append("resolve", {**resolved.body, "headline": "AS GOOD AS SEED NOISE, TRULY"}, key=cheat.key)
+    said = failures(cheat.verify(runs=cheat.runs, head=None))
     assert any("the entry's headline is 'AS GOOD AS SEED NOISE, TRULY'" in text for text in said)
 
 
-def test_a_deadline_that_is_moved_after_it_passed_and_a_late_withdrawal_are_told(case):
-    log, digest = Log(case.log), case.registration.digest
-    log.append("amend", {"registration": digest, "text": "more time", "deadline": "9999-12-30"}, key=case.key)
-    log.append("withdraw", {"registration": digest, "text": "never mind"}, key=case.key)
-    texts = [finding.text for finding in case.verify(head=None).findings]
+def test_a_deadline_that_is_moved_after_it_passed_and_a_late_withdrawal_are_told(cheat):
+    log, digest = Log(cheat.log), cheat.registration.digest
+    log.append("amend", {"registration": digest, "text": "more time", "deadline": "9999-12-30"}, key=cheat.key)
+    log.append("withdraw", {"registration": digest, "text": "never mind"}, key=cheat.key)
+    texts = [finding.text for finding in cheat.verify(head=None).findings]
 
     assert any("deadline moved from 2999-12-31 to 9999-12-30 by entry" in text for text in texts)
     assert not any("after it had passed" in text for text in texts)
     assert any("had resolved it (" in text for text in texts if "is withdrawn by entry" in text)
 
 
-def test_registered_after_the_results_targets_have_outcomes(case):
-    fitted = Fit.load(case.base / "fit.json")
-    targets = [Target(target=c.target, design=c.design) for c in case.registration.statement.targets]
+def test_registered_after_the_results_targets_have_outcomes(cheat):
+    fitted = Fit.load(cheat.base / "fit.json")
+    targets = [Target(target=c.target, design=c.design) for c in cheat.registration.statement.targets]
 
-    refuse_known_targets(targets, fitted, case.data)
+    refuse_known_targets(targets, fitted, cheat.data)
     with pytest.raises(ForecastError, match="9 targets already have outcomes"):
-        refuse_known_targets(targets, fitted, case.runs)
+        refuse_known_targets(targets, fitted, cheat.runs)
 
 
-def test_registered_after_the_results_seeds_are_not_derived(case):
-    runs = [changed(one, seed=i) for i, one in enumerate(case.runs)]
-    texts = failures(case.verify(runs=runs))
+def test_registered_after_the_results_seeds_are_not_derived(cheat):
+    runs = [changed(one, seed=i) for i, one in enumerate(cheat.runs)]
+    texts = failures(cheat.verify(runs=runs))
 
     assert len(runs) == sum("seed not derived" in text for text in texts)
 
 
-def test_rehearsal_an_edit_after_the_runs_changes_every_seed(case):
+def test_rehearsal_an_edit_after_the_runs_changes_every_seed(cheat):
     """Write the bytes, run all, edit a word, sign: caught, since the digest and so the seeds are others."""
-    rewrite_from(case, 2, lambda entry: changed(entry, body=dict(entry.body) | {"claim": "it holds, nearly"}))
-    runs = [changed(one, registration=case.registration.digest) for one in case.runs]
-    shutil.rmtree(case.base / "log" / "authorities")
-    for name in list(case.log.iterdir()):
+    rewrite_from(cheat, 2, lambda entry: changed(entry, body=dict(entry.body) | {"claim": "it holds, nearly"}))
+    runs = [changed(one, registration=cheat.registration.digest) for one in cheat.runs]
+    shutil.rmtree(cheat.base / "log" / "authorities")
+    for name in list(cheat.log.iterdir()):
         if name.name[:4] in ("0003", "0004", "0005", "0006"):
             name.unlink()
 
-    assert any("seed not derived" in text for text in failures(case.verify(head=None, runs=runs)))
+    assert any("seed not derived" in text for text in failures(cheat.verify(head=None, runs=runs)))
 
 
 def test_rehearsal_without_a_word_changed_cannot_be_excluded_and_is_named(honest):
@@ -248,25 +232,25 @@ def test_rehearsal_without_a_word_changed_cannot_be_excluded_and_is_named(honest
     assert "the order rests on the derived seeds alone" in order.text
 
 
-def test_a_rotated_key_signs_and_the_old_one_no_longer(case):
-    new = make_key(case.base / "new")
-    Log(case.log).rotate(key=case.key, new_key=new)
-    Log(case.log).append("withdraw", {"registration": case.registration.digest, "reason": "x"}, key=new)
-    allowed = case.base / "allowed_signers"
-    assert any("key NOT the published one" in text for text in failures(case.verify()))
+def test_a_rotated_key_signs_and_the_old_one_no_longer(cheat):
+    new = make_key(cheat.base / "new")
+    Log(cheat.log).rotate(key=cheat.key, new_key=new)
+    Log(cheat.log).append("withdraw", {"registration": cheat.registration.digest, "reason": "x"}, key=new)
+    allowed = cheat.base / "allowed_signers"
+    assert any("key NOT the published one" in text for text in failures(cheat.verify()))
     allowed.write_text(allowed.read_text() + f'"{AUTHOR}" {public_key_of(new).line}\n')
-    assert failures(case.verify()) == []
+    assert failures(cheat.verify()) == []
 
-    path = case.log / "0008-withdraw.json"
-    signature_path(path).write_bytes(sign(path.read_bytes(), case.key))
-    assert any("entry 8: signed by SHA256" in text for text in failures(case.verify()))
+    path = cheat.log / "0008-withdraw.json"
+    signature_path(path).write_bytes(sign(path.read_bytes(), cheat.key))
+    assert any("entry 8: signed by SHA256" in text for text in failures(cheat.verify()))
 
 
-def test_valid_before_is_checked_at_token_time(case):
-    line = (case.base / "allowed_signers").read_text().split('" ')[1]
-    allowed = case.base / "allowed_signers"
+def test_valid_before_is_checked_at_token_time(cheat):
+    line = (cheat.base / "allowed_signers").read_text().split('" ')[1]
+    allowed = cheat.base / "allowed_signers"
     allowed.write_text(f'"{AUTHOR}" valid-before="20200101" {line}')
-    assert any("key NOT the published one" in text for text in failures(case.verify()))
+    assert any("key NOT the published one" in text for text in failures(cheat.verify()))
 
     allowed.write_text(f'"{AUTHOR}" valid-before="29990101" {line}')
-    assert failures(case.verify()) == []
+    assert failures(cheat.verify()) == []
