@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+import stat
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +15,7 @@ import rfc8785
 
 from forecast.errors import ForecastError
 
-__all__ = ["canonical_json", "sha256_hex", "write_atomically"]
+__all__ = ["canonical_json", "read_regular", "sha256_hex", "write_atomically"]
 
 
 def sha256_hex(data: bytes) -> str:
@@ -30,6 +32,19 @@ def canonical_json(value: Mapping[str, Any] | list[Any]) -> bytes:
         return rfc8785.dumps(value)
     except rfc8785.CanonicalizationError as error:
         raise ForecastError(f"value has no canonical JSON form: {error}; write such integers as text") from error
+
+
+def read_regular(path: Path, *, most: int = 64 * 2**20) -> bytes:
+    """The bytes of the regular file `path`, at most `most` of them.
+
+    Raises OSError for a pipe or a device, which could keep a reader for ever, and for a longer file.
+    """
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "is no regular file", str(path))
+    if found.st_size > most:
+        raise OSError(errno.EFBIG, f"has {found.st_size} bytes, more than {most}", str(path))
+    return path.read_bytes()
 
 
 def write_atomically(path: Path, data: bytes) -> None:

@@ -111,6 +111,12 @@ class Evaluation(Record):
                 raise ValueError(f"{self.metric.name} = {self.value} lies {wrong} its bound {bound}")
         if (self.hits is None) != (self.trials is None):
             raise ValueError("hits and trials go together")
+        if self.hits is not None and self.trials is not None:
+            if not self.hits or not 0 <= min(self.hits) <= max(self.hits) <= self.trials:
+                raise ValueError(f"hits must lie in 0 .. {self.trials} for at least one item")
+            share = sum(self.hits) / (len(self.hits) * self.trials)
+            if abs(share - self.value) > 1e-6:
+                raise ValueError(f"{self.metric.name} = {self.value} is not what its hits give, {share:.9g}")
         return self
 
 

@@ -28,6 +28,7 @@ def _check_page(file: Path, options: dict[str, Any]) -> Page:
     from forecast.fitted import Fit
     from prereg.check import Check
     from prereg.report_check import check_page
+    from prereg.resolving import signed_in
     from prereg.statement import find_registration
     from prereg.verify import examine_log
 
@@ -44,11 +45,12 @@ def _check_page(file: Path, options: dict[str, Any]) -> Page:
                 f"{options['fit']} is not the fit that was registered ({found[:16]}, not {wanted[:16]})"
             )
         fit = Fit.load(options["fit"])
+    found_in_log = examine_log(log)
     return check_page(
         check,
         registration,
         rng=np.random.default_rng(options["seed"]),
         fit=fit,
-        findings=examine_log(log).findings,
+        findings=[*found_in_log.findings, signed_in(found_in_log, Path(log), check)],
         source=file.name,
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from forecast.errors import CheckFailed, ForecastError
-from forecast.files import sha256_hex
+from forecast.files import read_regular, sha256_hex
 from prereg.entry import Entry, EntryName, Kind, encode, read_entry, utc_now
 from prereg.publish import LOCK, TEMPORARY, lock, publish
 from prereg.signature import PublicKey, public_key_of, sign, verify_signature
@@ -238,7 +238,7 @@ def find_entry(reference: Path | str, *, log: Path | str | None = None) -> Signe
 
 def _bytes(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_regular(path)
     except FileNotFoundError as error:
         raise CheckFailed(f"{path} is missing") from error
     except OSError as error:

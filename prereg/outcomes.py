@@ -18,6 +18,9 @@ from prereg.statement import MetricClaim, SignedRegistration, TargetClaim
 __all__ = ["Outcome", "gather"]
 
 
+VALUES = "the values themselves are what the ledger says; to examine one, run its job again with the derived seed"
+
+
 class Outcome(Record):
     """One registered replicate. value, error (outcome minus point): metric unit, null unless finished.
 
@@ -65,6 +68,8 @@ def gather(
             outcomes.append(outcome.model_copy(update={"early": True}) if early else outcome)
     unregistered = [run.run_id for group in found.values() for run in group]
     findings += _counts(registration, outcomes, unregistered, runs)
+    if mine:
+        findings.append(Finding(level="not examined", code="values", text=VALUES))
     return outcomes, findings
 
 

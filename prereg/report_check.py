@@ -55,7 +55,7 @@ def check_page(
         verdict=_verdict(check),
         mark=check.headline,
         tone=_tone(check),
-        lead=check.claim,
+        lead=registration.statement.claim,
         facts=_facts(check),
     )
     _claim_section(page, check, registration)

@@ -9,9 +9,27 @@ from typing import Any
 from forecast.errors import ForecastError
 from forecast.files import sha256_hex
 from prereg.check import Check
+from prereg.entry import EntryName
+from prereg.finding import Finding
 from prereg.log import Log, SignedEntry
+from prereg.verify import Verification
 
-__all__ = ["resolve"]
+__all__ = ["resolve", "signed_in"]
+
+
+def signed_in(found: Verification, folder: Path, check: Check) -> Finding:
+    """Whether the log in `folder` signed exactly this check."""
+    standing = found.standings.all.get(check.registration)
+    if standing is None or standing.resolved is None:
+        text = "this check is signed nowhere: its figures are its file's word; make it again with `platocast check`"
+        return Finding(level="not examined", code="check", text=text)
+    entry = Log(folder).read(EntryName(seq=standing.resolved, kind="resolve"))
+    if entry.body.get("check") == json.loads(check.model_dump_json()):
+        return Finding(
+            level="verified", code="check", seq=entry.seq, text=f"entry {entry.seq} signed exactly this check"
+        )
+    text = f"this is not the check that entry {entry.seq} signed"
+    return Finding(level="failed", code="check", seq=entry.seq, text=text)
 
 
 def resolve(folder: Path, result: Check, *, ledger: Path, key: Path) -> SignedEntry:

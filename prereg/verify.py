@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from forecast.errors import CheckFailed, ForecastError
-from forecast.files import sha256_hex
+from forecast.files import read_regular, sha256_hex
 from forecast.records import Run
 from prereg.entry import EntryName, read_entry
 from prereg.evidence import (
@@ -141,7 +141,7 @@ def _examine_entry(
 ) -> SignedEntry | None:
     """The entry in `path` with all that is wrong noted; None if nothing can be built on it."""
     try:
-        data, armoured = path.read_bytes(), signature_path(path).read_bytes()
+        data, armoured = read_regular(path), read_regular(signature_path(path))
     except OSError as error:
         found.add(
             "failed", "TAMPERED", f"{name.text}: TAMPERED: {Path(error.filename).name}: {error.strerror}", name.seq

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from forecast.errors import CheckFailed
-from forecast.files import sha256_hex
+from forecast.files import read_regular, sha256_hex
 from prereg.finding import Finding
 from prereg.log import signature_path
 from prereg.stamping import TokenFile, authority_path, token_files
@@ -88,7 +88,7 @@ def _examine(
 ) -> str | None:
     """What is wrong with `token`; None, and the token noted, if nothing is."""
     try:
-        response = token.path.read_bytes()
+        response = read_regular(token.path)
         data = signature_path(folder / token.entry.text).read_bytes()
         pem = authority_path(folder, token.authority).read_bytes()
     except OSError as error:

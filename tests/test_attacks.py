@@ -1,6 +1,7 @@
 """Every way to cheat with a log that we know of, performed; and what is printed."""
 
 import json
+import os
 import shutil
 from datetime import date
 
@@ -24,7 +25,7 @@ def test_the_honest_log_verifies_in_everything_that_was_given(honest):
     assert failures(report) == []
     for code in ("chain", "time", "key", "head", "outcomes", "resolve", "refit", "order", "jobs"):
         assert levels[code] == "verified"
-    assert [f.code for f in report.findings if f.level == "not examined"] == ["second log"]
+    assert [f.code for f in report.findings if f.level == "not examined"] == ["second log", "values"]
 
 
 def test_nothing_is_called_verified_that_was_not_examined(honest):
@@ -84,6 +85,17 @@ def test_a_name_that_claims_a_huge_number_does_not_keep_the_verifier_busy(cheat)
 
     assert any(text.endswith("to 999999999998") for text in texts)
     assert len(texts) < 40
+
+
+@pytest.mark.parametrize("name", ["0007-amend.json", "0002-register.json.office.tsr"])
+def test_a_pipe_or_a_device_in_the_log_does_not_keep_the_verifier(cheat, name):
+    (cheat.log / name).unlink(missing_ok=True)
+    os.mkfifo(cheat.log / name)
+    assert any("is no regular file" in text for text in failures(cheat.verify()))
+
+    (cheat.log / "0002-register.json").unlink()
+    (cheat.log / "0002-register.json").symlink_to("/dev/zero")
+    assert any("0002-register.json: is no regular file" in text for text in failures(cheat.verify()))
 
 
 def test_two_entries_with_one_number(cheat):

@@ -5,6 +5,7 @@ import pytest
 
 from forecast.code import evaluation_code_hash, own_root
 from forecast.errors import ForecastError
+from forecast.records import Evaluation, Metric
 from runner.evaluation import PRIMARY, caption_draws, evaluate_text
 from runner.settings import complete_settings
 from runner.worlds.glyphs import load_glyphs
@@ -56,6 +57,23 @@ def test_each_scene_speaks_with_one_of_its_own_texts_and_draws_belong_to_the_des
     np.testing.assert_array_equal(np.tile(np.arange(len(table.count)), (5, 1)), table.scene[rows])
     np.testing.assert_array_equal(rows, caption_draws(table, draws=5, seed=0))
     assert not np.array_equal(rows, caption_draws(table, draws=5, seed=1))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"hits": (-5, 11)}, "0 .. 4"),
+        ({"hits": (3, 5)}, "0 .. 4"),
+        ({"hits": ()}, "at least one item"),
+        ({"value": 0.9}, "is not what its hits give, 0.75"),
+    ],
+)
+def test_hits_that_contradict_the_value_are_refused(fields, message):
+    good = {"metric": Metric(name="m"), "value": 0.75, "hits": (2, 4), "trials": 4}
+
+    assert Evaluation(**good)
+    with pytest.raises(ValueError, match=message):
+        Evaluation(**(good | fields))
 
 
 def test_a_world_without_a_reference_is_refused():

@@ -2,6 +2,7 @@
 
 import base64
 import re
+import shutil
 import subprocess
 import sys
 from datetime import date
@@ -19,6 +20,7 @@ from forecast.fitting import fit
 from forecast.records import Design
 from prereg.check import check
 from prereg.report_check import report_check
+from prereg.resolving import resolve
 from prereg.verify import examine_log
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -123,6 +125,24 @@ def test_the_page_prints_whole_with_its_charts_and_no_scrollbar(page, tmp_path):
     assert pdf.startswith(b"%PDF-")
     assert 3 <= len(re.findall(rb"/Type\s*/Page\b(?!s)", pdf)) <= 30
     assert (0, 0) == (cut, hidden)
+
+
+def test_a_check_that_nobody_signed_or_that_was_edited_is_told_on_its_page(case, tmp_path):
+    folder, registration, _, _, result = case
+    place = shutil.copytree(folder, tmp_path / "place")
+    words = ["report", "check.json", "--log", "log", "--out"]
+    assert platocast(*words, "unsigned.html", cwd=place).returncode == 0
+    resolve(place / "log", result, ledger=place / "check.json", key=place / "key")
+    assert platocast(*words, "signed.html", cwd=place).returncode == 0
+    result.model_copy(update={"rmse": 1e-9, "claim": "all is well"}).save(place / "check.json")
+    assert platocast(*words, "edited.html", cwd=place).returncode == 0
+    pages = {name: (place / f"{name}.html").read_text("utf-8") for name in ("unsigned", "signed", "edited")}
+
+    assert "this check is signed nowhere" in pages["unsigned"]
+    assert "signed exactly this check" in pages["signed"]
+    assert "this is not the check that entry 3 signed" in pages["edited"]
+    assert "all is well" not in pages["edited"]
+    assert registration.statement.claim in pages["edited"]
 
 
 def test_the_command_exports_every_table_and_chart_of_a_check(case, tmp_path):
