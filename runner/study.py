@@ -18,14 +18,13 @@ from runner.own_training import PLACES, MetricRule, OwnTraining, fill, split_com
 from runner.presets import ExecutorChoice, Preset
 from runner.spec import COMMAND_ENTRY, ENTRY, JobSpec
 
-__all__ = ["Replicates", "SeedRule", "Seeds", "Study", "load_study", "refuse_unfilled"]
+__all__ = ["ReplicateRule", "Replicates", "SeedRule", "Seeds", "Study", "load_study", "refuse_unfilled"]
 
 
-class SeedRule(Record):
-    """More seeds for the designs whose settings match `where` (each a value or a list of values)."""
+class Rule(Record):
+    """What holds for the designs whose settings match `where` (each a value or a list of values)."""
 
     where: dict[str, Any]
-    seeds: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
 
     def matches(self, settings: Mapping[str, Scalar]) -> bool:
         """Whether a design with `settings` is meant."""
@@ -33,6 +32,18 @@ class SeedRule(Record):
             name in settings and settings[name] in (wanted if isinstance(wanted, list) else [wanted])
             for name, wanted in _flat(self.where).items()
         )
+
+
+class SeedRule(Rule):
+    """More seeds for some designs."""
+
+    seeds: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
+
+
+class ReplicateRule(Rule):
+    """Another number of new runs for some targets."""
+
+    replicates: Annotated[int, Field(gt=0)]
 
 
 class Seeds(Record):
@@ -54,6 +65,11 @@ class Replicates(Record):
     """How many new runs of each target are meant; their seeds come from the registration."""
 
     default: Annotated[int, Field(gt=0)] = 1
+    more: tuple[ReplicateRule, ...] = ()
+
+    def of(self, settings: Mapping[str, Scalar]) -> int:
+        """The new runs of a target: the last rule that matches its design, else the default."""
+        return next((rule.replicates for rule in reversed(self.more) if rule.matches(settings)), self.default)
 
 
 class Study(Record):
@@ -154,7 +170,7 @@ class Study(Record):
         """The study's designs as targets of a forecast, with ids made of the settings that vary."""
         designs = self.all_designs()
         return [
-            Target(target=name, design=design, replicates=self.replicates.default)
+            Target(target=name, design=design, replicates=self.replicates.of(design.settings))
             for name, design in zip(target_ids(designs), designs, strict=True)
         ]
 

@@ -83,6 +83,38 @@ def test_target_ids_come_from_what_varies(tmp_path: Path) -> None:
     assert {3} == {target.replicates for target in targets}
 
 
+def test_the_last_rule_that_matches_says_a_targets_replicates(tmp_path: Path) -> None:
+    study = tmp_path / "study.toml"
+    study.write_text(
+        """
+name = "a"
+entry = "own:train"
+[grid]
+n_samples = [1000, 4000, 16000]
+[replicates]
+default = 2
+[[replicates.more]]
+where = { n_samples = [4000, 16000] }
+replicates = 3
+[[replicates.more]]
+where = { n_samples = 16000 }
+replicates = 5
+"""
+    )
+
+    targets = load_study(study).targets()
+
+    assert [2, 3, 5] == [target.replicates for target in targets]
+
+
+def test_a_rule_of_no_replicates_is_refused(tmp_path: Path) -> None:
+    study = tmp_path / "study.toml"
+    study.write_text('name = "a"\n[grid]\nn_samples = [1]\n[[replicates.more]]\nwhere = {}\nreplicates = 0\n')
+
+    with pytest.raises(ForecastError, match=r"replicates\.more\.0\.replicates"):
+        load_study(study)
+
+
 @pytest.mark.parametrize(
     ("grid", "expected"),
     [
