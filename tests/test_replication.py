@@ -48,3 +48,14 @@ def test_the_pilot_ends_at_256_thousand_samples_and_repeats_every_design():
     assert 256_000 == max(design.settings["n_samples"] for design in designs)
     assert 256 == max(d.settings["n_samples"] for d in designs) / min(d.settings["n_samples"] for d in designs)
     assert min(seeds) >= 2
+
+
+def test_the_forecast_is_of_85_runs_of_designs_that_the_pilot_lacks():
+    pilot = load_study(ROOT / "data" / "studies" / "replication-pilot.toml")
+    targets = load_study(ROOT / "data" / "studies" / "replication-targets.toml").targets()
+    beyond = [target for target in targets if target.design.settings["n_samples"] >= 4 * 256_000]
+
+    assert 85 == sum(target.replicates for target in targets)
+    assert not {design.hash for design in pilot.all_designs()} & {target.design.hash for target in targets}
+    assert (20, {3}) == (len(beyond), {target.replicates for target in beyond})
+    assert 1.0 in {target.design.settings["good_view_fraction"] for target in beyond}
