@@ -6,7 +6,7 @@ JOBS ?= 2
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_CONSTRAINT = $(CURDIR)/constraints.txt
 
-.PHONY: demo test test-slurm lint wheel pilots replicate docs clean
+.PHONY: demo test test-slurm lint wheel pilots replicate bench calibration docs clean
 
 demo: $(VENV)/.demo
 	@$(BIN)/platocast demo --jobs $(JOBS) --installed-in "$$(cat $(VENV)/.demo)"
@@ -32,6 +32,15 @@ pilots: $(VENV)/.demo
 # The replication, from nothing: hours, resumable (SMOKE=1: the same steps on tiny studies, about a minute).
 replicate: $(VENV)/.demo
 	PLATOCAST=$(BIN)/platocast JOBS=$(JOBS) bash benchmarks/replicate.sh
+
+# Speed against peers, into benchmarks/results.json: some ten minutes; `make bench ONLY=m4_curve` renews one entry.
+bench: $(VENV)/.test
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/bench.py $(ONLY)
+
+# Coverage of every interval method and of the peer's: an hour, resumable; UNTIL=16:00 stops it there.
+calibration: $(VENV)/.test
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/calibration.py $(if $(UNTIL),--until $(UNTIL))
+	$(BIN)/python benchmarks/coverage_table.py
 
 # The site, into build/site; a broken link or an unexecutable tutorial fails it.
 docs: $(VENV)/.docs

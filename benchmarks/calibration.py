@@ -1,151 +1,107 @@
-"""`make calibration`: coverage of every interval method in simulated studies, written as JSON and as a table.
+"""`make calibration`: coverage of every interval method, and of the peer's, in simulated studies, written as JSON.
 
-python benchmarks/calibration.py [--worlds 400] [--out reports/calibration.json]
+python benchmarks/calibration.py [--until 16:00] [--rounds 20] [--parts build/calibration.jsonl]
+
+Works in rounds over all worlds. What a round finds is appended to the file of parts at once, and never measured again:
+a run that is stopped goes on where it was. Each round has its own seed, so the result does not depend on stops.
+The peer, simple-scaling-laws, is fetched into a folder outside the checkout.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import time
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from coverage_users import USERS, rows_of
+from coverage_worlds import worlds
+from peers import use_peers
 
-from forecast.calibration import World, measure_coverage
+from forecast.calibration import World, measure_coverage, simulated_runs
 from forecast.intervals import METHODS
-from forecast.laws.law import Law, Parameter, Scale
-from forecast.laws.registry import build_law
 
-RANGES = {"n": (8e3, 512e3), "g": (0.0, 1.0)}
-
-
-def low_scale(top: float) -> Scale:
-    """A metric near 0, such as mutual 10-NN over 300 scenes."""
-    return Scale(0.034, top, 0.033, 0.0, 1.0, True, RANGES)
+Row = dict[str, Any]
+KEYS = ("world", "method", "target", "nominal")
+STUDIES = {"profile": 400, "delta": 400, "auto": 8, "peer, its link": 3, "peer, no link": 3}
+BOOTSTRAPPED = 12
+FIRST_ONLY = ("profile", "delta")  # measured in full in the first round
 
 
-def power_law(scale: Scale) -> Law:
-    """Saturating power in n alone."""
-    span = scale.span
-    return Law(
-        "power",
-        "a_inf - B*(n/n0)**(-beta)",
-        "simulation",
-        ("n",),
-        (
-            Parameter("a_inf", scale.floor, scale.top, scale.high, min(scale.top, scale.high + 2 * span)),
-            Parameter("B", 0.0, 40 * span, 0.1 * span, 2 * span),
-            Parameter("beta", 0.01, 8.0, 0.1, 2.0, "log"),
-        ),
-        {"n0": scale.middle("n")},
-    )
+def measured(world: World, index: int, method: str, turn: int) -> list[Row]:
+    """One part: a method in a world in a round. Methods see the same studies, the slow ones the first of them."""
+    runs = simulated_runs(world, STUDIES["profile"], np.random.default_rng([7, index, turn]))
+    runs = runs[: STUDIES.get(method, BOOTSTRAPPED)]
+    rng = np.random.default_rng([8, index, turn])
+    if method in USERS:
+        said = np.stack([USERS[method](world, one, rng) for one in runs])
+        return rows_of(world, method, said)
+    found = measure_coverage(world, worlds=len(runs), rng=rng, methods=(method,), runs=runs)
+    return [row.model_dump() for row in found]
 
 
-def hill_law(scale: Scale) -> Law:
-    """Hill in n alone, from chance."""
-    low, high = scale.ranges["n"]
-    return Law(
-        "hill-n",
-        "c + (A-c)*sigmoid(b*(log(n)-log(n50)))",
-        "simulation",
-        ("n",),
-        (
-            Parameter("A", scale.floor, scale.top, scale.high, min(scale.top, scale.high + 2 * scale.span)),
-            Parameter("n50", low / 1e4, high * 1e4, low, 10 * high, "log"),
-            Parameter("b", 0.01, 8.0, 0.1, 2.0, "log"),
-        ),
-        {"c": scale.floor},
-    )
-
-
-def world_of(
-    name: str, law: Law, truth: dict[str, float], columns: dict[str, np.ndarray], sigma: float, tau: float = 0.0
-) -> World:
-    """A world whose truth is the law at these parameters, with targets at 4 and 10 times the data."""
-    inner = law.inner(np.array([[truth[p] for p in law.names]]))
-    shares = sorted(set(columns["g"])) if "g" in law.predictors else [1.0]
-    asked = list(itertools.product((4, 10), {shares[0], shares[-1]}))
-    targets = {"n": np.array([columns["n"].max() * f for f, _ in asked]), "g": np.array([g for _, g in asked])}
-    return World(
-        name=name,
-        law=law,
-        columns=columns,
-        counts=np.full(len(columns["n"]), 3.0),
-        truth=law.value(columns, inner)[0],
-        targets=targets,
-        target_truth=law.value(targets, inner)[0],
-        labels=[f"{f}x" + (f", g={g:g}" if "g" in law.predictors else "") for f, g in asked],
-        sigma=sigma,
-        tau=tau,
-        low=0.0,
-        high=1.0,
-    )
-
-
-def line(designs: int) -> dict[str, np.ndarray]:
-    """So many sizes over a factor 64, g = 1."""
-    return {"n": 8e3 * np.geomspace(1, 64, designs), "g": np.ones(designs)}
-
-
-def grid(sizes: int, shares: tuple[float, ...]) -> dict[str, np.ndarray]:
-    """Sizes over a factor 64 times good-view fractions."""
-    n, g = np.meshgrid(8e3 * np.geomspace(1, 64, sizes), shares, indexing="ij")
-    return {"n": n.ravel(), "g": g.ravel()}
-
-
-def worlds() -> list[World]:
-    """Additive and Hill truths, 6 to 10 designs of 3 seeds, near 0 and near 1, with and without lack of fit."""
-    out: list[World] = []
-    near_one = Scale(0.5, 0.97, 0.033, 0.0, 1.0, True, RANGES)
-    makers: dict[str, tuple[Callable[[Scale], Law], dict[str, float], float]] = {
-        "hill": (hill_law, {"A": 0.12, "n50": 3e5, "b": 0.9}, 0.07),
-        "hill, saturating": (hill_law, {"A": 0.12, "n50": 6e4, "b": 1.0}, 0.11),
-        "power": (power_law, {"a_inf": 0.15, "B": 0.06, "beta": 0.3}, 0.12),
-        "power, saturating": (power_law, {"a_inf": 0.12, "B": 0.02, "beta": 0.8}, 0.12),
-    }
-    for (name, (make, truth, top)), designs in itertools.product(makers.items(), (6, 8, 10)):
-        for tau in (0.0, 0.003):
-            label = f"{name}, {designs} designs" + (", lack of fit" if tau else "")
-            out.append(world_of(label, make(low_scale(top)), truth, line(designs), 0.002, tau))
-    out.append(world_of("hill near 1, 8 designs", hill_law(near_one), {"A": 0.97, "n50": 6e4, "b": 1.0}, line(8), 0.01))
-    out.append(
-        world_of("power near 1, 8 designs", power_law(near_one), {"a_inf": 0.98, "B": 0.14, "beta": 0.5}, line(8), 0.01)
-    )
-    two = {"hill": {"A": 0.12, "n50": 3e5, "b": 0.9, "kappa": 0.1}}
-    two["effective-samples"] = {"a_inf": 0.15, "B": 0.05, "beta": 0.3, "kappa": 0.2}
-    two["additive"] = {"a_inf": 0.15, "B": 0.05, "beta": 0.3, "C": 0.02, "delta": 1.0, "D": 0.02}
-    for name, truth in two.items():
-        law = build_law(name, low_scale(0.1))
-        columns = grid(4, (0.0, 0.5, 1.0)) if name == "additive" else grid(5, (0.0, 1.0))
-        out.append(world_of(f"{name} in n and g, {len(columns['n'])} designs", law, truth, columns, 0.002))
+def pooled(parts: list[Row]) -> list[Row]:
+    """Parts of one world, method, target and level as one row: mean coverage and mean width over the studies."""
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in parts:
+        groups.setdefault(tuple(row[key] for key in KEYS), []).append(row)
+    out = []
+    for key, rows in groups.items():
+        studies = [row["worlds"] for row in rows]
+        mean = {name: float(np.average([r[name] for r in rows], weights=studies)) for name in ("coverage", "width")}
+        out.append({**dict(zip(KEYS, key, strict=True)), **mean, "worlds": sum(studies)})
     return out
 
 
+def run(
+    some: list[World], rounds: int, path: Path, methods: tuple[str, ...], stop: Callable[[], bool] = lambda: False
+) -> list[Row]:
+    """Every part that is not in the file yet, round by round, until told to stop; the pooled rows of all parts."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    known = [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
+    done = {(p["index"], p["method"], p["turn"]) for p in known}
+    for turn in range(rounds):
+        for index, world in enumerate(some):
+            for method in methods:
+                if (index, method, turn) in done or (turn and method in FIRST_ONLY):
+                    continue
+                if method.startswith("peer") and "g" in world.law.predictors:
+                    continue
+                if stop():
+                    return pooled([row for part in known for row in part["rows"]])
+                part = {"index": index, "method": method, "turn": turn, "rows": measured(world, index, method, turn)}
+                known.append(part)
+                with path.open("a") as file:
+                    file.write(json.dumps(part) + "\n")
+    return pooled([row for part in known for row in part["rows"]])
+
+
 def main() -> None:
-    """Run every world, print as it goes, write the results."""
+    """Measure until done or told to stop, and write the pooled rows."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--worlds", type=int, default=400)
-    parser.add_argument("--bootstraps", type=int, default=100, help="worlds for the bootstraps, which refit 200 times")
+    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--until", default=None, help="clock time at which to stop, such as 16:00")
+    parser.add_argument("--parts", type=Path, default=Path("build/calibration.jsonl"))
+    parser.add_argument("--no-peer", action="store_true", help="leave simple-scaling-laws out")
     parser.add_argument("--out", type=Path, default=Path("reports/calibration.json"))
     options = parser.parse_args()
-    rows = []
-    for i, world in enumerate(worlds()):
-        begun = time.perf_counter()
-        for methods, count in ((("profile", "delta"), options.worlds), (METHODS[2:], options.bootstraps)):
-            if count:
-                found = measure_coverage(world, worlds=count, rng=np.random.default_rng([7, i]), methods=methods)
-                rows += [row.model_dump() for row in found]
-        shown = {
-            f"{r['method']} {r['target']}": round(r["coverage"], 3)
-            for r in rows
-            if r["world"] == world.name and r["nominal"] == 0.95
-        }
-        print(f"{world.name} ({time.perf_counter() - begun:.0f} s): {shown}", flush=True)
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(json.dumps(rows, indent=1) + "\n")
+    methods = (*METHODS, "auto")
+    if not options.no_peer:
+        use_peers()
+        methods = (*methods, "peer, its link", "peer, no link")
+    end = None
+    if options.until:
+        hour, minute = (int(part) for part in options.until.split(":"))
+        end = datetime.now().replace(hour=hour, minute=minute, second=0)
+    begun = time.perf_counter()
+    rows = run(worlds(), options.rounds, options.parts, methods, lambda: end is not None and datetime.now() >= end)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text(json.dumps(rows, indent=1) + "\n")
+    print(f"{len(rows)} rows after {time.perf_counter() - begun:.0f} s in {options.out}")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from forecast.intervals import METHODS, Spread, confidence, spread
 from forecast.laws.law import Columns, Law
 from forecast.profile import profile_predictions
 
-__all__ = ["World", "calibrated", "measure_coverage"]
+__all__ = ["World", "calibrated", "measure_coverage", "simulated_runs"]
 
 Array = npt.NDArray[np.float64]
 
@@ -53,9 +53,13 @@ def measure_coverage(
     methods: Sequence[str] = ("profile", "delta"),
     levels: Sequence[float] = (0.9, 0.95),
     draws: int = 200,
+    runs: Array | None = None,
 ) -> list[Coverage]:
-    """The share of simulated studies whose interval for the curve holds the truth, per method, target and level."""
-    means, pure, pure_df = _simulate(world, worlds, rng)
+    """The share of simulated studies whose interval for the curve holds the truth, per method, target and level.
+
+    runs: the studies' outcomes (worlds, designs, replicates), as `simulated_runs` draws them; default fresh ones.
+    """
+    means, pure, pure_df = _simulate(world, worlds, rng) if runs is None else _pooled(runs)
     counts = np.broadcast_to(world.counts, means.shape)
     inner = _fitted(world, means, rng)
     sure = spread(world.law, world.columns, means, counts, inner, loss=Loss(), pure=pure, pure_df=pure_df)
@@ -75,7 +79,7 @@ def measure_coverage(
                         nominal=level,
                         coverage=float(inside[:, i].mean()),
                         width=float(np.median(high[:, i] - low[:, i])),
-                        worlds=worlds,
+                        worlds=len(means),
                     )
                 )
     return out
@@ -113,6 +117,20 @@ def calibrated(fit: Fit, *, rng: np.random.Generator, worlds: int = 400) -> Fit:
     )
     rows = measure_coverage(world, worlds=worlds, rng=rng, methods=(fit.interval_method,))
     return fit.model_copy(update={"calibration": tuple(rows)})
+
+
+def simulated_runs(world: World, worlds: int, rng: np.random.Generator) -> Array:
+    """Outcomes (worlds, designs, replicates) of studies in which every design has as many runs as the first."""
+    shape = (worlds, len(world.truth), int(world.counts[0]))
+    means = world.truth + world.tau * rng.standard_normal(shape[:2])
+    return np.asarray(means[..., None] + world.sigma * rng.standard_normal(shape))
+
+
+def _pooled(runs: Array) -> tuple[Array, Array | None, int]:
+    """Design means (worlds, designs), seed noise per world, and its degrees of freedom."""
+    means, df = runs.mean(axis=2), runs.shape[1] * (runs.shape[2] - 1)
+    within = np.sum((runs - means[..., None]) ** 2, axis=(1, 2))
+    return means, np.sqrt(within / df) if df > 0 else None, df
 
 
 def _simulate(world: World, worlds: int, rng: np.random.Generator) -> tuple[Array, Array | None, int]:

@@ -22,7 +22,7 @@ PACE: Mapping[str, tuple[float, float, float]] = {"squared": (1e-2, 0.2, 6.0), "
 RIDGE = 0.1  # of the damping: Huber's share of the metric's diagonal, which turns steps from far starts downhill
 STEEP = 1e100  # a derivative's size that is as good as infinite; its square is a number still
 SINGULAR = 1e-13  # of a unit diagonal: keeps an exactly singular system solvable
-POOL = 40_000  # elements of (members, rows) worked on at once: what a core's cache holds
+POOL = 80_000  # elements of (members, rows) worked on at once: what a core's cache holds
 ROOM = 0.2  # share of settled members from which on others take their places
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +41,16 @@ class Minima:
     def best(self) -> int:
         """Index of the smallest loss."""
         return int(np.argmin(self.loss))
+
+    def take(self, index: npt.NDArray[np.int64]) -> Minima:
+        """Some of the starts."""
+        return replace(self, **{name: getattr(self, name)[index] for name in ("inner", "loss", "gradient", "moved")})
+
+    def joined(self, other: Minima) -> Minima:
+        """These and others."""
+        names = ("inner", "loss", "gradient", "moved")
+        both = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in names}
+        return Minima(**both, iterations=max(self.iterations, other.iterations))
 
 
 def starts(law: Law, count: int, rng: np.random.Generator) -> Array:

@@ -145,6 +145,11 @@ def _fit(
     if folds:
         tests |= {name: backtest_baseline(baseline, even, folds) for name, baseline in BASELINES.items()}
         tests |= _backtests(usable, data, folds, noise, loss, rng)
+    able = [f for f in usable if f.law.name in tests] if folds else usable
+    lost = tuple(_lost(f) for f in usable if f not in able)
+    if not able:  # no law has a value at all held-out designs: AICc chooses, as it does without held-out designs
+        able, tests, folds = usable, {}, []
+    usable = able
     weights = weights_of(usable, tests)
     best = choose(usable, tests)
     kept = [f for f in usable if f is best or weights[f.law.name] >= KEPT]
@@ -180,6 +185,7 @@ def _fit(
         mechanism=mechanism_of(data, noise, loss, rng) if options.law == "auto" else None,
         warnings=(
             *data.remarks,
+            *lost,
             *warnings_of(best, components, rows, noise, data),
             *trends(held_out, best.law.name, noise.sigma),
             *diagnostics.sentences(best.law.name),
@@ -275,4 +281,11 @@ def _backtests(
             pure_df=noise.degrees_of_freedom,
             rng=rng,
         )
-    return out
+    return {name: test for name, test in out.items() if np.all(np.isfinite(test.error))}
+
+
+def _lost(f: Fitted) -> str:
+    return (
+        f"{f.law.name}, fitted without some designs, has no finite value there on this link: it is neither chosen nor "
+        "averaged"
+    )
