@@ -19,17 +19,25 @@ __all__ = ["choose", "rows_of", "standard_errors", "weights_of"]
 
 Array = npt.NDArray[np.float64]
 
+FEW = 5  # held-out parts; a study of n alone has at most four
+
 
 def weights_of(usable: Sequence[Fitted], tests: Mapping[str, Backtest]) -> dict[str, float]:
     """The laws' shares in the prediction: exp(-z^2/2), z by how many standard errors a law's held-out CRPS is worse.
 
     Each held-out part counts once: its designs err together. A law that extrapolates as well as the best keeps its
-    say, however it fits inside the data. Without held-out parts all goes to the law that is chosen.
+    say, however it fits inside the data. From fewer than FEW parts a standard error is not known, so there the shares
+    are the inverse squares of the CRPS. Without held-out parts all goes to the law that is chosen.
     """
     if len(usable) == 1 or not tests:
         chosen = choose(usable, tests)
         return {f.law.name: float(f is chosen) for f in usable}
-    raw = {name: float(np.exp(-0.5 * behind**2)) for name, behind in _behind(usable, tests).items()}
+    if len(tests[usable[0].law.name].per_fold()) < FEW:
+        scores = {f.law.name: float(tests[f.law.name].per_fold().mean()) for f in usable}
+        floor = max(1e-6 * max(scores.values()), 1e-300)
+        raw = {name: (min(scores.values()) + floor) ** 2 / (score + floor) ** 2 for name, score in scores.items()}
+    else:
+        raw = {name: float(np.exp(-0.5 * behind**2)) for name, behind in _behind(usable, tests).items()}
     total = sum(raw.values())
     return {name: value / total for name, value in raw.items()}
 

@@ -80,3 +80,20 @@ def test_a_law_that_fails_badly_in_one_part_is_not_excused_by_its_spread():
     assert standard_errors(wild, steady) > 2.4
     assert -standard_errors(steady, wild) == standard_errors(wild, steady)
     assert 0.0 == standard_errors(steady, steady)
+
+
+def test_from_few_parts_the_weights_are_the_inverse_squares_of_the_scores():
+    """Two parts that agree to a hair have no standard error to speak of: it would give one law everything."""
+    tests = {
+        name: SimpleNamespace(per_fold=lambda v=value: np.array(v))
+        for name, value in {"simple": (1.0, 1.0), "far": (2.0, 2.0001)}.items()
+    }
+    few = weights_of([law("simple"), law("far")], tests)
+    many = weights_of(
+        [law("simple"), law("far")],
+        {name: SimpleNamespace(per_fold=lambda v=test.per_fold(): np.tile(v, 3)) for name, test in tests.items()},
+    )
+
+    assert 0.8 == pytest.approx(few["simple"], abs=1e-4)
+    assert 1.0 == pytest.approx(few["simple"] + few["far"])
+    assert many["far"] < 1e-6
